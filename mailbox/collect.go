@@ -48,11 +48,7 @@ func (m *Mailbox) GC(ctx context.Context) error {
 		{Statuses: []Status{DeadLetter}, Before: now.Add(-m.cfg.Retention.DeadTTL), Limit: gcBatch},
 	} {
 		for n := gcBatch; n == gcBatch; {
-			inner, end := m.queue.Begin(ctx, Operation{Name: queue.OpPurge})
-			var err error
-			n, err = m.queue.Purge(inner, q)
-			end(n == 0, err)
-			if err != nil {
+			if n, err = m.queue.Purge(ctx, q); err != nil {
 				return fmt.Errorf("mailbox: gc: %w", err)
 			}
 		}

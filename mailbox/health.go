@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // health is why the store cannot be used, and since when.
@@ -42,22 +44,6 @@ func (m *Mailbox) available(ctx context.Context) {
 	m.down.err = nil
 }
 
-func (m *Mailbox) unavailable(ctx context.Context, err error) {
-	m.down.mu.Lock()
-	defer m.down.mu.Unlock()
-	if m.down.err == nil {
-		m.down.since = time.Now()
-		m.cfg.Logger.ErrorContext(ctx, "mailbox_store_unavailable", "error", err,
-			"hint", "nothing is executed, and requests are refused, until the store can be used again; queued work is not lost")
-	}
-	m.down.err = err
-}
-
-// checker is a store that reports whether it can be used.
-type checker interface {
-	Health(ctx context.Context) error
-}
-
 // check probes the store once in a Config.Poll: a listing may be answered from what the process remembers.
 func (m *Mailbox) check(ctx context.Context) error {
 	m.down.mu.Lock()
@@ -69,23 +55,29 @@ func (m *Mailbox) check(ctx context.Context) error {
 	if !due {
 		return nil
 	}
+	return m.fails(ctx)
+}
+
+// fails returns why the whole store fails, if it does.
+func (m *Mailbox) fails(ctx context.Context) error {
 	err := m.probe(ctx)
-	if err != nil && ctx.Err() == nil {
-		m.unavailable(ctx, err)
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
+	m.down.mu.Lock()
+	defer m.down.mu.Unlock()
+	if m.down.err == nil {
+		m.down.since = time.Now()
+		m.cfg.Logger.ErrorContext(ctx, "mailbox_store_unavailable", "error", err,
+			"hint", "nothing is executed, and requests are refused, until the store can be used again; queued work is not lost")
+	}
+	m.down.err = err
 	return err
 }
 
-// storeFails reports whether an error of one thread is an error of the whole store.
-func (m *Mailbox) storeFails(ctx context.Context) bool {
-	if m.Health() != nil {
-		return true
-	}
-	err := m.probe(ctx)
-	if err != nil {
-		m.unavailable(ctx, err)
-	}
-	return err != nil
+// checker is a store that reports whether it can be used.
+type checker interface {
+	Health(ctx context.Context) error
 }
 
 // probe asks the store whether it can be used.
@@ -102,8 +94,67 @@ func (m *Mailbox) probe(ctx context.Context) (err error) {
 // warn logs what fails because of the store. While the whole store fails that is not worth a line each.
 func (m *Mailbox) warn(ctx context.Context, message string, err error, args ...any) {
 	level := slog.LevelWarn
-	if !errors.Is(err, ErrConflict) && m.storeFails(ctx) {
+	if !errors.Is(err, ErrConflict) && (m.Health() != nil || m.fails(ctx) != nil) {
 		level = slog.LevelDebug
 	}
 	m.cfg.Logger.Log(ctx, level, message, append(args, "error", err)...) //nolint:sloglint // of the callers
+}
+
+// maxAside is how many threads may be set aside at once. When more fail it is the store that does, not they.
+const maxAside = 1000
+
+// aside is a thread that failed, and is left alone for a while so that it does not keep the others back: how often it failed since it last
+// went well, and until when it is left alone.
+type aside struct {
+	times int
+	until time.Time
+}
+
+// setAside leaves a thread alone that failed, longer each time that it fails, and returns until when; zero if too many threads failed.
+func (m *Mailbox) setAside(ctx context.Context, thread string, err error) time.Time {
+	m.mu.Lock()
+	a, known := m.asides[thread]
+	if !known && len(m.asides) >= maxAside {
+		m.mu.Unlock()
+		return time.Time{}
+	}
+	a.times++
+	pause := doubled(m.cfg.Retry.Aside, m.cfg.Retry.MaxAside, a.times, 16)
+	a.until = m.queue.Now().Add(pause)
+	m.asides[thread] = a
+	m.mu.Unlock()
+	m.event(ctx, queue.OpSetAside, thread, "", err)
+	m.cfg.Logger.WarnContext(ctx, "mailbox_thread_set_aside", "thread", thread, "failures", a.times, "pause", pause, "error", err)
+	return a.until
+}
+
+// asideUntil is the time before which a thread is left alone, or zero.
+func (m *Mailbox) asideUntil(thread string) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a := m.asides[thread]; a.until.After(m.queue.Now()) {
+		return a.until
+	}
+	return time.Time{}
+}
+
+// asideCount is how many threads are set aside. Those that failed long ago count no more.
+func (m *Mailbox) asideCount(now time.Time) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for thread, a := range m.asides {
+		if now.Sub(a.until) > m.cfg.Retry.MaxAside {
+			delete(m.asides, thread)
+		}
+	}
+	return len(m.asides)
+}
+
+// doubled is how long to wait after a number of failures: base, doubled each time up to limit times, at most the greatest. None counts as one.
+func doubled(base, most time.Duration, times, limit int) time.Duration {
+	n := min(max(times-1, 0), limit)
+	if base > most>>n {
+		return most
+	}
+	return base << n
 }

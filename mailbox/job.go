@@ -3,11 +3,35 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/store"
 )
+
+// Runtime executes runs.
+type Runtime interface {
+	// Run executes a dispatch once. It ends soon when ctx does; context.Cause is [ErrStopped], [ErrLeaseLost] or [ErrShutdown] then. An
+	// error counts as in [Classify]. What it writes it writes with the job, which no other execution can then.
+	Run(ctx context.Context, j *Job) (Result, error)
+}
+
+// Steerer is a [Runtime] whose runs take messages and decisions under way.
+type Steerer interface {
+	// Steer hands what a request brings to a run under way: messages, or decisions. True means that the run has it and will not lose it. The
+	// same may come twice, under one id. A panic refuses it.
+	Steer(ctx context.Context, run, id string, r Request) bool
+}
+
+// Judge is a [Runtime] that knows what decisions are about before they are queued.
+type Judge interface {
+	// Judge binds decisions about a run to what it waits for, so that none is taken for an answer to a later question. It reads the
+	// thread's image alone, and is quick. With an [ErrRefused] one of them is about nothing that waits; the others come back bound all the
+	// same, and that one too as far as it is known what it was about.
+	Judge(run string, image []byte, list []Decision) ([]Decision, error)
+}
 
 // Job is one execution of a dispatch.
 type Job struct {
@@ -72,4 +96,35 @@ func (j *Job) Emit(kind string, data []byte) { j.x.events.send(kind, data) }
 func (j *Job) Suspended(yes bool) {
 	j.x.suspended.Store(yes)
 	j.x.renewNow()
+}
+
+// Reasons of runs that wait for a time, or for an operator. Their dispatch is still queued.
+const (
+	WaitRate  = queue.WaitRate
+	WaitPause = queue.WaitPause
+)
+
+// postponed is an error with the time of the next execution.
+type postponed struct {
+	at     time.Time
+	wait   string
+	counts bool
+	cause  error
+}
+
+func (p *postponed) Error() string {
+	return fmt.Sprintf("%v; the next attempt is at %s", p.cause, p.at.UTC().Format(time.RFC3339))
+}
+
+func (p *postponed) Unwrap() error { return p.cause }
+
+// RetryAt is for a [Runtime]: it returns an error with which an execution fails, and is tried again at that time and not after
+// [Retry].Delay. It counts as an attempt.
+func RetryAt(at time.Time, cause error) error { return &postponed{at: at, counts: true, cause: cause} }
+
+// Postpone is for a [Runtime]: it returns an error with which an execution ends that cannot be made before a time, as when a provider has a
+// rate limit. In a mailbox that was never started it counts as failed. Else it costs no attempt, up to 100 times in a row, and the dispatch keeps its place. The run waits until then, for reason:
+// [WaitRate] if it is empty.
+func Postpone(at time.Time, reason string, cause error) error {
+	return &postponed{at: at, wait: reason, cause: cause}
 }

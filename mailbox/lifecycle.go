@@ -2,8 +2,13 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // life is the time between a start and a stop.
@@ -14,11 +19,9 @@ type life struct {
 	done chan struct{}
 }
 
-// Start reads what is left from processes that ended, see [Mailbox.Recover], and begins to execute
-// what is queued. It fails, and starts nothing, when it cannot read that. Threads that fail by themselves are logged, and tried again
-// later. Starting again
-// does nothing; a Start while another one is under way waits for it. When it has returned, ctx has no
-// meaning for the Mailbox any more.
+// Start reads what is left from processes that ended, see [Mailbox.Recover], and begins to execute what is queued. It fails, and starts
+// nothing, when it cannot read that. Threads that fail by themselves are logged, and tried again later. Starting again does nothing; a Start
+// while another one is under way waits for it. When it has returned, ctx has no meaning for the Mailbox any more.
 func (m *Mailbox) Start(ctx context.Context) error {
 	if err := m.enter(ctx); err != nil {
 		return fmt.Errorf("mailbox: start: %w", err)
@@ -39,26 +42,11 @@ func (m *Mailbox) Start(ctx context.Context) error {
 	return nil
 }
 
-// recovered reads what is left, as often as Config.Retry has it. Threads that fail do not keep it from starting.
-func (m *Mailbox) recovered(ctx context.Context) error {
-	for attempt := 1; ; attempt++ {
-		n, failed, err := m.recoverAll(ctx)
-		if err == nil {
-			m.cfg.Logger.DebugContext(ctx, "mailbox_recovered", "dispatches", n, "failed", len(failed))
-			return nil
-		}
-		if attempt >= m.cfg.Retry.Starts || !wait(ctx, m.cfg.Retry.StartDelay) {
-			return err
-		}
-		m.cfg.Logger.WarnContext(ctx, "mailbox_recovery_failed", "attempt", attempt, "error", err)
-	}
-}
-
 // begin starts the loops. The caller holds the lock.
 func (m *Mailbox) begin() {
 	ctx, stop := context.WithCancel(m.base)
-	l, former := &life{stop: stop, done: make(chan struct{})}, m.latest
-	m.life, m.latest = l, l
+	l, former := &life{stop: stop, done: make(chan struct{})}, m.life
+	m.life, m.started = l, true
 	l.loops.Go(func() { m.schedule(ctx) })
 	if m.cfg.Retention.Interval > 0 {
 		l.loops.Go(func() { m.collect(ctx) })
@@ -77,29 +65,28 @@ func (m *Mailbox) begin() {
 func (m *Mailbox) Running() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.life != nil && !m.closing
+	return m.started && !m.closing
 }
 
 // wasStarted reports whether the Mailbox executes what is queued, or did: one that was never started has nothing that continues a run later.
 func (m *Mailbox) wasStarted() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.latest != nil
+	return m.life != nil
 }
 
-// Stop takes nothing from the queue any more, and waits until the loops and Config.Retention.Maintain have ended. What
-// is being executed continues. The Mailbox can be started again. When ctx is done before, Stop
-// returns its error, and has stopped all the same.
+// Stop takes nothing from the queue any more, and waits until the loops and Config.Retention.Maintain have ended. What is being executed
+// continues. The Mailbox can be started again. When ctx is done before, Stop returns its error, and has stopped all the same.
 func (m *Mailbox) Stop(ctx context.Context) error {
 	if err := m.enter(ctx); err != nil {
 		return fmt.Errorf("mailbox: stop: %w", err)
 	}
 	defer m.exit()
 	m.mu.Lock()
-	l := m.life
-	m.life = nil
+	l, started := m.life, m.started
+	m.started = false
 	m.mu.Unlock()
-	if l == nil {
+	if !started {
 		return nil
 	}
 	l.stop()
@@ -122,3 +109,73 @@ func (m *Mailbox) enter(ctx context.Context) error {
 }
 
 func (m *Mailbox) exit() { <-m.changing }
+
+// Close takes nothing new and waits until what is being executed has ended. When ctx is done before, the rest is asked to end, and given
+// back for other processes. What continues all the same for Config.Waits.Close is abandoned: Close returns an error that names it, its lease
+// is renewed no more, so that another process can continue when it is over, and what it still writes is refused then. Closing again waits
+// again.
+func (m *Mailbox) Close(ctx context.Context) error {
+	m.mu.Lock()
+	m.closing = true
+	l := m.life
+	m.mu.Unlock()
+	loops, done := make(chan struct{}), make(chan struct{})
+	if l != nil {
+		l.stop()
+		loops = l.done
+	} else {
+		close(loops)
+	}
+	go func() {
+		<-loops
+		m.work.Wait()
+		close(done)
+	}()
+	err := m.end(ctx, done, loops)
+	m.finish(ErrShutdown)
+	if m.pump != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Waits.Live)
+		defer cancel()
+		m.pump.close(ctx)
+	}
+	return err
+}
+
+// end waits until all has ended, asks for it when ctx is done, and then gives up.
+func (m *Mailbox) end(ctx context.Context, done, loops <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	m.finish(ErrShutdown)
+	wait(context.WithoutCancel(ctx), m.cfg.Waits.Close, done)
+	select {
+	case <-done:
+		return nil
+	case <-loops:
+		return m.abandon(ctx)
+	default:
+		return errors.Join(m.abandon(ctx),
+			fmt.Errorf("mailbox: close: a poll of the store, or Config.Retention.Maintain, continued for %v after it was asked to end; let it heed its context", m.cfg.Waits.Close))
+	}
+}
+
+// abandon leaves the executions that continue to themselves, and returns which.
+func (m *Mailbox) abandon(ctx context.Context) error {
+	m.mu.Lock()
+	left := slices.Collect(maps.Values(m.running))
+	m.mu.Unlock()
+	var errs []error
+	for _, x := range left {
+		errs = append(errs, fmt.Errorf("mailbox: close: dispatch %.80q of thread %.80q continued for %v after it was asked to end, and was abandoned; let its runtime heed its context",
+			x.hold.Dispatch, x.hold.Thread, m.cfg.Waits.Close))
+		if x.abandoned.Swap(true) {
+			continue
+		}
+		m.event(ctx, queue.OpAbandon, x.hold.Thread, x.hold.Dispatch, ErrShutdown)
+		m.cfg.Logger.ErrorContext(ctx, "mailbox_execution_abandoned", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "grace", m.cfg.Waits.Close)
+		x.events.end()
+	}
+	return errors.Join(errs...)
+}

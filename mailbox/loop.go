@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -35,14 +34,26 @@ func (m *Mailbox) schedule(ctx context.Context) {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(m.queue.Now()), 0))
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-m.poke:
-			timer.Stop()
-		case <-ctx.Done():
-			timer.Stop()
+		if !wait(ctx, pause, m.poke) {
 			return
+		}
+	}
+}
+
+// watchPause is how long to wait after the store could not be watched.
+const watchPause = 250 * time.Millisecond
+
+// watch polls as soon as a process has made something due, this one too. What it misses, the next poll finds.
+func (m *Mailbox) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		notifications, err := m.queue.Watch(ctx)
+		if err != nil {
+			m.warn(ctx, "mailbox_not_watching", err)
+			wait(ctx, watchPause)
+			continue
+		}
+		for range notifications {
+			m.wake()
 		}
 	}
 }
@@ -76,8 +87,8 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	limit := free + m.asides.count(now, m.cfg.Retry.MaxAside)
-	due, next, err := m.due(ctx, queue.DueQuery{By: now, Skip: append(skip, full...), Limit: limit})
+	limit := free + m.asideCount(now)
+	due, next, err := m.queue.Due(ctx, queue.DueQuery{By: now, Skip: append(skip, full...), Limit: limit})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -112,11 +123,14 @@ func (m *Mailbox) each(ctx context.Context, due []Thread, most int) (moved bool,
 		defer mu.Unlock()
 		return err != nil
 	}
+	note := func(did bool, again time.Time, failure error) {
+		mu.Lock()
+		defer mu.Unlock()
+		moved, later, err = moved || did, queue.Earliest(later, again), cmp.Or(err, failure)
+	}
 	for i := range due {
-		if until := m.asides.until(due[i].ID, m.queue.Now()); !until.IsZero() {
-			mu.Lock()
-			later = queue.Earliest(later, until)
-			mu.Unlock()
+		if until := m.asideUntil(due[i].ID); !until.IsZero() {
+			note(false, until, nil)
 			continue
 		}
 		if most == 0 {
@@ -129,10 +143,7 @@ func (m *Mailbox) each(ctx context.Context, due []Thread, most int) (moved bool,
 		}
 		working.Go(func() {
 			defer func() { <-free }()
-			did, again, failure := m.pollOrAside(ctx, due[i])
-			mu.Lock()
-			defer mu.Unlock()
-			moved, later, err = moved || did, queue.Earliest(later, again), cmp.Or(err, failure)
+			note(m.pollOrAside(ctx, due[i]))
 		})
 	}
 	working.Wait()
@@ -144,29 +155,17 @@ func (m *Mailbox) pollOrAside(ctx context.Context, h Thread) (moved bool, again 
 	did, err := m.poll(ctx, h)
 	switch {
 	case err == nil:
-		m.asides.well(h.ID)
+		m.mu.Lock()
+		delete(m.asides, h.ID)
+		m.mu.Unlock()
 		return did, time.Time{}, nil
-	case errors.Is(err, errCrowded), ctx.Err() != nil:
+	case errors.Is(err, errCrowded), ctx.Err() != nil, m.Health() != nil, m.fails(ctx) != nil:
 		return false, time.Time{}, err
 	}
-	if m.storeFails(ctx) {
+	if again = m.setAside(ctx, h.ID, err); again.IsZero() {
 		return false, time.Time{}, err
 	}
-	pause := m.setAside(ctx, h.ID, err)
-	if pause == 0 {
-		return false, time.Time{}, err
-	}
-	return true, m.queue.Now().Add(pause), nil
-}
-
-func (m *Mailbox) due(ctx context.Context, q queue.DueQuery) (list []Thread, next time.Time, err error) {
-	ctx, end := m.queue.Begin(ctx, Operation{Name: queue.OpDue})
-	list, next, err = m.queue.Due(ctx, q)
-	end(len(list) == 0, err)
-	if err != nil {
-		err = fmt.Errorf("mailbox: what is due: %w", err)
-	}
-	return list, next, err
+	return true, again, nil
 }
 
 // starve notes that a worker that becomes free finds more to do.

@@ -24,7 +24,7 @@ type Mailbox struct {
 	tenants  map[string]int
 	pump     *pump // nil if events are not shared
 	ended    ended
-	asides   asides
+	asides   map[string]aside
 	pauses   pauses
 	// unwoken are the threads whose runs could not be woken at the start.
 	unwoken []Thread
@@ -36,8 +36,9 @@ type Mailbox struct {
 	retained time.Time
 	// down is why the store cannot be used, since which time.
 	down health
-	// life is set while the loops are at work, latest from the first start on.
-	life, latest *life
+	// life is the latest, nil before the first start; started is set between a start and a stop.
+	life    *life
+	started bool
 
 	// changing has an entry while a start or a stop is under way. poke asks the loop to poll
 	// now. work are the executions.
@@ -53,7 +54,7 @@ type Mailbox struct {
 func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	m := &Mailbox{
 		ownIDs: cfg.NewID == nil, cfg: cfg.withDefaults(), running: map[string]*execution{}, claiming: map[string]*claiming{},
-		tenants: map[string]int{}, changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
+		asides: map[string]aside{}, tenants: map[string]int{}, changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 	}
 	if err := m.cfg.validate(); err != nil {
 		return nil, err
@@ -156,16 +157,8 @@ func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) 
 		if x := m.executionOf(dispatch); x != nil {
 			over = x.done
 		}
-		timer := time.NewTimer(m.cfg.Poll)
-		select {
-		case <-over:
-		case <-timer.C:
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		timer.Stop()
-		if err != nil {
-			return d, err
+		if !wait(ctx, m.cfg.Poll, over) {
+			return d, context.Cause(ctx)
 		}
 	}
 }

@@ -23,13 +23,28 @@ func (m *Mailbox) Recover(ctx context.Context) (int, error) {
 	return n, errors.Join(append(failed, err)...)
 }
 
+// recovered reads what is left, as often as Config.Retry has it. Threads that fail do not keep it from starting.
+func (m *Mailbox) recovered(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		n, failed, err := m.recoverAll(ctx)
+		if err == nil {
+			m.cfg.Logger.DebugContext(ctx, "mailbox_recovered", "dispatches", n, "failed", len(failed))
+			return nil
+		}
+		if attempt >= m.cfg.Retry.Starts || !wait(ctx, m.cfg.Retry.StartDelay) {
+			return err
+		}
+		m.cfg.Logger.WarnContext(ctx, "mailbox_recovery_failed", "attempt", attempt, "error", err)
+	}
+}
+
 // recoverAll returns the errors of threads apart from one of the store, with which it ends.
 func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err error) {
 	now, err := m.queue.Time(ctx)
 	if err != nil {
 		return 0, nil, fmt.Errorf("mailbox: recovery: %w", err)
 	}
-	due, _, err := m.due(ctx, queue.DueQuery{By: now, Limit: recoverBatch})
+	due, _, err := m.queue.Due(ctx, queue.DueQuery{By: now, Limit: recoverBatch})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -48,58 +63,53 @@ func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err er
 			n++
 		}
 	}
-	woken, left, err := m.wakeWaiting(ctx)
-	m.mu.Lock()
-	m.unwoken = left.threads
-	m.mu.Unlock()
-	return n + woken, append(failed, left.errs...), err
-}
-
-// unwoken are the threads whose runs could not be woken, and why.
-type unwoken struct {
-	threads []Thread
-	errs    []error
+	if m.cfg.Wake == nil {
+		return n, failed, nil
+	}
+	woken, errs, err := m.wakeWaiting(ctx)
+	return n + woken, append(failed, errs...), err
 }
 
 // wakeWaiting wakes runs that wait for background tasks, which may have ended with their process.
-func (m *Mailbox) wakeWaiting(ctx context.Context) (woken int, left unwoken, err error) {
-	if m.cfg.Wake == nil {
-		return 0, left, nil
-	}
-	q := ThreadQuery{Wait: waitTasks, Limit: recoverBatch}
-	for {
+func (m *Mailbox) wakeWaiting(ctx context.Context) (woken int, errs []error, err error) {
+	var left []Thread
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.unwoken = left
+	}()
+	for q := (ThreadQuery{Wait: waitTasks, Limit: recoverBatch}); ; {
 		threads, err := m.queue.Threads(ctx, q)
 		if err != nil {
-			return woken, left, fmt.Errorf("mailbox: threads that wait: %w", err)
+			return woken, errs, fmt.Errorf("mailbox: threads that wait: %w", err)
 		}
-		n, failed := m.wakeRuns(ctx, threads)
-		woken += n
-		left.threads, left.errs = append(left.threads, failed.threads...), append(left.errs, failed.errs...)
+		n, again, failed := m.wakeRuns(ctx, threads)
+		woken, left, errs = woken+n, append(left, again...), append(errs, failed...)
 		switch {
 		case ctx.Err() != nil:
-			return woken, left, context.Cause(ctx)
-		case len(left.threads) > maxAside:
-			return woken, left, fmt.Errorf("mailbox: threads that wait: %d of them failed, the last one with: %w", len(left.threads), left.errs[len(left.errs)-1])
+			return woken, errs, context.Cause(ctx)
+		case len(left) > maxAside:
+			return woken, errs, fmt.Errorf("mailbox: threads that wait: %d of them failed, the last one with: %w", len(left), errs[len(errs)-1])
 		case len(threads) < recoverBatch:
-			return woken, left, nil
+			return woken, errs, nil
 		}
 		q.After = threads[len(threads)-1].ID
 	}
 }
 
-// wakeRuns wakes the runs of threads. Those that fail are left.
-func (m *Mailbox) wakeRuns(ctx context.Context, threads []Thread) (woken int, left unwoken) {
+// wakeRuns wakes the runs of threads, and returns how many, which were not woken because of errors, and the errors.
+func (m *Mailbox) wakeRuns(ctx context.Context, threads []Thread) (woken int, left []Thread, errs []error) {
 	for i := range threads {
 		ok, err := m.wakeRun(ctx, threads[i])
 		switch {
 		case err != nil:
 			m.cfg.Logger.WarnContext(ctx, "mailbox_wake_failed", "thread", threads[i].ID, "run", threads[i].Open.ID, "error", err)
-			left.threads, left.errs = append(left.threads, threads[i]), append(left.errs, err)
+			left, errs = append(left, threads[i]), append(errs, err)
 		case ok:
 			woken++
 		}
 	}
-	return woken, left
+	return woken, left, errs
 }
 
 // wakeLeft tries again to wake what could not be woken at the start, and still waits as it did then.
@@ -116,9 +126,9 @@ func (m *Mailbox) wakeLeft(ctx context.Context) {
 			same = append(same, h)
 		}
 	}
-	_, failed := m.wakeRuns(ctx, same)
+	_, failed, _ := m.wakeRuns(ctx, same)
 	m.mu.Lock()
-	m.unwoken = slices.Concat(unread, failed.threads)
+	m.unwoken = slices.Concat(unread, failed)
 	m.mu.Unlock()
 }
 

@@ -19,7 +19,7 @@ func (x *execution) keepLease(ctx context.Context) {
 	defer over.Stop()
 	pause := x.box.cfg.Lease.Renew
 	for {
-		if !x.pause(ctx, pause) {
+		if !wait(ctx, pause, x.renew) {
 			return
 		}
 		claim, err := x.box.queue.Extend(ctx, x.hold, x.lease())
@@ -72,17 +72,4 @@ func (x *execution) lease() time.Duration {
 		return max(x.box.cfg.Lease.Suspended, x.box.cfg.Lease.Duration)
 	}
 	return x.box.cfg.Lease.Duration
-}
-
-// pause waits until it is time to renew, or the run was suspended or resumed.
-func (x *execution) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-x.renew:
-	case <-ctx.Done():
-		return false
-	}
-	return true
 }

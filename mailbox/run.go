@@ -22,10 +22,11 @@ type execution struct {
 	suspended atomic.Bool
 	// renewing is set while its lease is kept.
 	renewing atomic.Bool
-	// abandoned and settling are guarded by the Mailbox's lock: settling is set when its worker is free already.
-	abandoned, settling bool
-	renew               chan struct{}
-	done                chan struct{}
+	// abandoned is set when its mailbox was closed without it, settling when its worker is free already, under the Mailbox's lock.
+	abandoned atomic.Bool
+	settling  bool
+	renew     chan struct{}
+	done      chan struct{}
 }
 
 // spawn executes a claimed dispatch. A worker was reserved for it. The execution
@@ -201,7 +202,7 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 		return s
 	}
 	s.Verdict = queue.Retry
-	s.RetryAt = x.box.queue.Now().Add(backoff(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.claimed.Dispatch.Attempts))
+	s.RetryAt = x.box.queue.Now().Add(doubled(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.claimed.Dispatch.Attempts, 6))
 	if later != nil {
 		s.RetryAt = later.at
 	}
@@ -234,14 +235,15 @@ func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 	}
 }
 
-// wait waits, and reports whether it did so to the end.
-func wait(ctx context.Context, d time.Duration) bool {
+// wait waits, or less if the channel receives, and reports whether ctx was not done.
+func wait(ctx context.Context, d time.Duration, early ...<-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+	case <-append(early, nil)[0]:
 	case <-ctx.Done():
 		return false
 	}
+	return true
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // Submission is what became of a request.
@@ -111,92 +113,162 @@ func (m *Mailbox) submission(s queue.State) Submission {
 // SubmitBackground queues a run. It is executed when the thread is free and
 // the time has come, by this process or another one.
 func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, error) {
-	offer := m.offer(r)
-	queued, err := m.enqueue(ctx, m.queue, r, offer)
-	if err == nil && offer != nil && queued.Holds(offer.Token) {
-		m.spawn(queued) //nolint:contextcheck // see spawn
-		sub := m.submission(queued)
-		sub.Running = true
-		return sub, nil
-	}
-	if offer != nil {
-		m.release(r.Tenant)
-	}
+	r, e, err := m.background(ctx, r)
 	if err != nil {
 		return Submission{}, err
 	}
+	var t *claiming
+	if m.Running() {
+		t = m.beginClaim(r.Thread) // before the loop learns of the dispatch: it would read what this call knows
+	}
+	if m.offers(r) {
+		claim := m.claimRequest()
+		e.Offer = &claim
+	}
+	queued, err := m.queue.Enqueue(ctx, e)
+	claimed := e.Offer != nil && m.offered(ctx, e, queued, err)
 	sub := m.submission(queued)
-	if queued.Dispatch.Status != Queued {
-		sub.Running = queued.Dispatch.Status == Claimed
-		return sub, nil
-	}
-	if queued.Thread.Claim == nil && !queued.Dispatch.AvailableAt.After(m.queue.Now()) {
-		sub.Running = m.dispatchNow(ctx, queued)
+	switch d := queued.Dispatch; {
+	case err != nil:
+		sub = Submission{}
+	case claimed:
+		sub.Running = true
+	case d.Status != Queued:
+		sub.Running = d.Status == Claimed
+	case queued.Thread.Claim == nil && !d.AvailableAt.After(m.queue.Now()):
+		sub.Running = m.dispatchNow(ctx, queued, t)
 		sub.Events.follow()
+		t = nil
 	}
-	m.wake()
-	return sub, nil
+	if t != nil {
+		m.endClaim(r.Thread, t, claimed)
+	}
+	if err == nil && queued.Dispatch.Status == Queued {
+		m.wake()
+	}
+	return sub, err
 }
 
-// offer reserves a worker for a request, so that it is queued and claimed by one transition if its thread is free; nil if there is none.
-func (m *Mailbox) offer(r Request) *queue.ClaimRequest {
-	if m.shared() || !m.Running() || m.pauses.has(r.Tenant) || r.At.After(m.queue.Now()) || m.reserve(r.Tenant, true) != nil {
-		return nil
-	}
-	claim := m.claimRequest()
-	return &claim
+// offers reserves a worker for a request, so that it is queued and claimed by one transition if its thread is free.
+func (m *Mailbox) offers(r Request) bool {
+	return !m.shared() && m.Running() && !m.pauses.has(r.Tenant) && !r.At.After(m.queue.Now()) && m.reserve(r.Tenant, true) == nil
 }
 
-// enqueue queues a request in the background.
-func (m *Mailbox) enqueue(ctx context.Context, q *queue.Queue, r Request, offer *queue.ClaimRequest) (queue.State, error) {
+// offered executes what was claimed as it was queued, and reports whether it was. If the answer of the store was lost, the claim may have been
+// made: it is given back in the background, since no process executes it otherwise until its lease is over.
+func (m *Mailbox) offered(ctx context.Context, e queue.Entry, queued queue.State, err error) bool {
+	if err == nil && queued.Holds(e.Offer.Token) {
+		m.spawn(queued) //nolint:contextcheck // see spawn
+		return true
+	}
+	if errors.Is(err, ErrUnknownOutcome) || err != nil && ctx.Err() != nil {
+		giving, cancel := m.lasting(ctx)
+		m.work.Go(func() {
+			defer cancel()
+			h := queue.Hold{Thread: e.Thread, Dispatch: e.ID, Token: e.Offer.Token}
+			_, err := m.queue.Settle(giving, h, queue.Settlement{Verdict: queue.GiveBack})
+			m.cfg.Logger.DebugContext(giving, "mailbox_claim_given_back", "thread", e.Thread, "dispatch", e.ID, "error", err)
+		})
+	}
+	m.release(e.Tenant)
+	return false
+}
+
+// background makes the entry of a request that is queued in the background.
+func (m *Mailbox) background(ctx context.Context, r Request) (Request, queue.Entry, error) {
 	r, err := r.complete(m.cfg.NewID)
 	if err != nil {
-		return queue.State{}, err
+		return r, queue.Entry{}, err
 	}
 	e, err := m.entry(r, false)
-	if err != nil {
-		return queue.State{}, err
+	if err == nil {
+		err = m.judge(ctx, r, &e, false)
 	}
-	if err := m.judge(ctx, r, &e, false); err != nil {
-		return queue.State{}, err
-	}
-	e.Offer = offer
-	s, err := q.Enqueue(ctx, e)
-	if offer != nil && (errors.Is(err, ErrUnknownOutcome) || ctx.Err() != nil && err != nil) {
-		m.giveBack(ctx, queue.Hold{Thread: e.Thread, Dispatch: e.ID, Token: offer.Token})
-	}
-	return s, err
+	return r, e, err
 }
 
-// giveBack returns a claim that may have been made, in the background: otherwise no process executes it until its lease is over.
-func (m *Mailbox) giveBack(ctx context.Context, h queue.Hold) {
-	ctx, cancel := m.lasting(ctx)
-	m.work.Go(func() {
-		defer cancel()
-		_, err := m.queue.Settle(ctx, h, queue.Settlement{Verdict: queue.GiveBack})
-		m.cfg.Logger.DebugContext(ctx, "mailbox_claim_given_back", "thread", h.Thread, "dispatch", h.Dispatch, "error", err)
-	})
-}
-
-// dispatchNow claims a thread if a worker is free, or waits for the loop that does, and reports whether it is executed here. What fails is left to
-// the loop.
-func (m *Mailbox) dispatchNow(ctx context.Context, after queue.State) bool {
-	if !m.Running() {
-		return false
+// dispatchNow claims a thread if a worker is free, or waits for the goroutine that does, and reports whether it is executed here. What fails is
+// left to the loop. It ends the claim that was begun for the thread, if there is one.
+func (m *Mailbox) dispatchNow(ctx context.Context, after queue.State, t *claiming) bool {
+	thread := after.Thread.ID
+	if t == nil && m.Running() {
+		t = m.beginClaim(thread)
 	}
-	if ok, err := m.takeOne(ctx, after); ok || err != nil {
-		return ok
+	if t != nil {
+		ok, err := m.takeOne(ctx, after)
+		m.endClaim(thread, t, ok)
+		if ok || err != nil {
+			return ok
+		}
 	}
 	m.mu.Lock()
-	t := m.claiming[after.Thread.ID]
+	t = m.claiming[thread]
 	m.mu.Unlock()
-	if t != nil {
+	switch {
+	case !m.Running():
+		return false
+	case t != nil:
 		select {
 		case <-t.over:
 			return t.done
 		case <-ctx.Done():
 			return false
 		}
+	case m.execution(thread) != nil:
+		return true
 	}
-	return m.execution(after.Thread.ID) != nil || m.streamOf(after.Dispatch.ID) != nil // the loop may have been first, and the execution may be over
+	return m.streamOf(after.Dispatch.ID) != nil // another goroutine may have been first, and the execution may be over
+}
+
+// SubmitWithin queues a request through another view of the store, as of a transaction that the caller has begun: see pgstore.Store.Within.
+// It is executed when that is committed, and never existed if it is rolled back. Nothing is executed before, so that the Submission is not
+// Running. After an error the caller rolls back.
+func (m *Mailbox) SubmitWithin(ctx context.Context, s store.Store, r Request) (Submission, error) {
+	_, e, err := m.background(ctx, r)
+	if err != nil {
+		return Submission{}, err
+	}
+	queued, err := m.queue.Within(s).Enqueue(ctx, e)
+	if err != nil {
+		return Submission{}, err
+	}
+	sub := m.submission(queued)
+	sub.Events = nil
+	return sub, nil
+}
+
+// Submitted is what became of one request of several.
+type Submitted struct {
+	Submission
+	Err error
+}
+
+// submitters is how many threads requests are queued for at once.
+const submitters = 16
+
+// SubmitBatch queues requests as [Mailbox.SubmitBackground] does, many at a time, those of a thread in their order. It returns what became
+// of each, in their order: one that is refused does not keep the others back.
+func (m *Mailbox) SubmitBatch(ctx context.Context, list []Request) []Submitted {
+	out := make([]Submitted, len(list))
+	threads := map[string][]int{}
+	for i := range list {
+		thread := "thread " + list[i].Thread
+		if list[i].Thread == "" {
+			thread = fmt.Sprint(i) // each makes its own
+		}
+		threads[thread] = append(threads[thread], i)
+	}
+	var work sync.WaitGroup
+	free := make(chan struct{}, submitters)
+	for _, places := range threads {
+		free <- struct{}{}
+		work.Go(func() {
+			defer func() { <-free }()
+			for _, i := range places {
+				out[i].Submission, out[i].Err = m.SubmitBackground(ctx, list[i])
+			}
+		})
+	}
+	work.Wait()
+	return out
 }

@@ -21,7 +21,13 @@ func (m *Mailbox) poll(ctx context.Context, h Thread) (bool, error) {
 			return true, err
 		}
 	}
-	return m.take(ctx, h, queue.State{})
+	begun := m.beginClaim(h.ID)
+	if begun == nil {
+		return false, nil // another goroutine does it
+	}
+	done, err := m.take(ctx, h, queue.State{})
+	m.endClaim(h.ID, begun, done)
+	return done, err
 }
 
 // errCrowded is a claim that was not made, or was given back, since all processes together had as many as they may.
@@ -43,17 +49,11 @@ func (m *Mailbox) takeOne(ctx context.Context, after queue.State) (bool, error) 
 	return m.take(ctx, h, after)
 }
 
-// take claims a thread and executes what it was claimed for, if a worker is free. It reports whether it did.
+// take claims a thread and executes what it was claimed for, if a worker is free. It reports whether it did. The caller has begun the claim.
 func (m *Mailbox) take(ctx context.Context, h Thread, after queue.State) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
-	t := m.beginClaim(h.ID)
-	if t == nil {
-		return false, nil // another goroutine does it
-	}
-	done := false
-	defer func() { m.endClaim(h.ID, t, done) }()
 	if err := m.reserve(h.Tenant, true); err != nil {
 		return false, nil // the others may have room
 	}
@@ -76,7 +76,6 @@ func (m *Mailbox) take(ctx context.Context, h Thread, after queue.State) (bool, 
 		return false, err
 	}
 	m.spawn(claimed) //nolint:contextcheck // see spawn
-	done = true
 	return true, nil
 }
 

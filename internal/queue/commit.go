@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -30,32 +31,25 @@ type Commit struct {
 
 // Commit writes for the holder of a claim, and for no other. The thread may have been interrupted: what a run had come to is kept.
 func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) (err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpCommit, Thread: h.Thread, Dispatch: h.Dispatch})
-	defer func() { end(false, err) }()
-	if err := q.limits.FitsCommit(c.bytes()); err != nil {
-		return wrap("commit of dispatch", h.Dispatch, err)
-	}
 	c.Result = c.Result.storable()
-	var replaced map[int]Message // a place of a log has the same id for ever
+	replaced := map[int]Message{} // a place of a log has the same id for ever
 	for _, m := range c.Replace {
 		old, err := q.Messages(ctx, h.Thread, m.Seq, 1)
 		if err != nil {
 			return err
 		}
-		if replaced == nil {
-			replaced = map[int]Message{}
-		}
 		if len(old) > 0 {
 			replaced[m.Seq] = old[0]
 		}
 	}
-	return q.transition(ctx, h.Thread, nil, need{dispatches: []string{h.Dispatch}, more: c.More.Query()}, func(t *turn) error {
-		return commit(t, h, &c, replaced)
+	_, err = q.change(ctx, Operation{Name: OpCommit, Thread: h.Thread, Dispatch: h.Dispatch}, need{more: c.More.Query()}, func(t *turn) (bool, error) {
+		return true, commit(t, h, &c, replaced)
 	})
+	return err
 }
 
 func commit(t *turn, h Hold, c *Commit, replaced map[int]Message) error {
-	if err := t.held(h); err != nil {
+	if err := cmp.Or(t.FitsCommit(c.bytes()), t.held(h)); err != nil {
 		return err
 	}
 	if c.ID != "" && t.thread.Commit == c.ID {

@@ -80,7 +80,6 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
 	if now := q.Now(); e.AvailableAt.Before(now) {
 		e.AvailableAt = now
 	}
-	n := need{dispatches: []string{e.ID}, dedupe: e.Dedupe, runs: []string{e.Run, e.NewRun}}
 	known := q.recent.get(e.Thread)
 	switch {
 	case known == nil && e.Unread:
@@ -94,7 +93,8 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
 	if e.OwnRun {
 		known.lacks(store.One(kindRun, e.NewRun))
 	}
-	err = q.transition(ctx, e.Thread, known, n, func(t *turn) (err error) {
+	n := need{dispatches: []string{e.ID}, dedupe: e.Dedupe, runs: []string{e.Run, e.NewRun}, known: known}
+	err = q.transition(ctx, e.Thread, n, func(t *turn) (err error) {
 		s, err = enqueue(t, &e)
 		return err
 	})

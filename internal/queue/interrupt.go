@@ -34,15 +34,13 @@ type Interruption struct {
 
 // Interrupt makes what a thread is claimed for stale, and supersedes what is queued for it.
 func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (out Interruption, err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpInterrupt, Thread: thread})
-	defer func() { end(false, err) }()
 	i.ID = cmp.Or(i.ID, q.newID())
 	n := need{queued: true, dispatches: []string{i.Unless}}
-	err = q.transition(ctx, thread, nil, n, func(t *turn) error {
+	_, err = q.change(ctx, Operation{Name: OpInterrupt, Thread: thread}, n, func(t *turn) (bool, error) {
 		if t.thread.Interrupt != i.ID { // else it was made, and its answer lost: out is what it came to
 			out = interrupt(t, i)
 		}
-		return nil
+		return true, nil
 	})
 	return out, err
 }

@@ -3,11 +3,14 @@ package queue
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
-	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // DispatchQuery selects dispatches.
@@ -50,7 +53,81 @@ type ThreadQuery struct {
 	Limit int
 }
 
-// Threads lists thread records by thread.
+// DueQuery asks for threads.
+type DueQuery struct {
+	// By is when they are due at the latest.
+	By time.Time
+	// Skip are tenants that are left out.
+	Skip  []string
+	Limit int
+}
+
+// Pages of scans: the largest one, and no limit of what is listed.
+const (
+	maxPage    = 1000
+	everything = math.MaxInt
+)
+
+// errFull ends a scan.
+var errFull = errors.New("full")
+
+// scan goes through an index, in pages of a size, until visit returns an error. With errFull it has all it wants.
+func (q *Queue) scan(ctx context.Context, s store.Scan, page int, visit func(store.Ref) error) error {
+	s.Limit = min(max(page, 1), maxPage)
+	for {
+		list, err := q.store.Scan(ctx, s)
+		if err != nil {
+			return fmt.Errorf("mailbox: index %s: %w", s.Index, err)
+		}
+		for _, ref := range list {
+			if err := visit(ref); errors.Is(err, errFull) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+		if len(list) < s.Limit {
+			return nil
+		}
+		s.After = list[len(list)-1]
+		s.After.Value = nil
+		s.Limit = min(2*s.Limit, maxPage)
+	}
+}
+
+// list lists what pick makes of the places of an index, limit at most. Pick returns false for one that is not wanted.
+func list[T any](ctx context.Context, q *Queue, s store.Scan, limit int, pick func(store.Ref) (T, bool, error)) (out []T, err error) {
+	if limit <= 0 {
+		return nil, context.Cause(ctx)
+	}
+	err = q.scan(ctx, s, limit, func(ref store.Ref) error {
+		v, wanted, err := pick(ref)
+		if err == nil && wanted {
+			out = append(out, v)
+		}
+		if err == nil && len(out) == limit {
+			return errFull
+		}
+		return err
+	})
+	return out, err
+}
+
+// after begins a scan behind a key, unless it is that of no page before.
+func after(s store.Scan, id, key string) store.Scan {
+	if s.Values = true; id != "" {
+		s.From = key + "\x00"
+	}
+	return s
+}
+
+// is reports whether a field has the value that a query selects, if it selects one.
+func is[T comparable](field, selected T) bool {
+	var zero T
+	return selected == zero || field == selected
+}
+
+// Threads lists thread records by thread. A damaged one has nothing but its id: a read of the thread returns the error.
 func (q *Queue) Threads(ctx context.Context, query ThreadQuery) ([]Thread, error) {
 	s := store.Scan{Index: indexThread}
 	switch {
@@ -61,23 +138,35 @@ func (q *Queue) Threads(ctx context.Context, query ThreadQuery) ([]Thread, error
 	case query.Tenant != "":
 		s.Index, s.Group = indexTenant, query.Tenant
 	}
-	if query.After != "" {
-		s.From = query.After + "\x00"
-	}
-	return q.scanThreads(ctx, s, query.Limit, func(t Thread) bool {
-		return (query.Tenant == "" || t.Tenant == query.Tenant) && (query.Wait == "" || t.Open.Wait == query.Wait) && (!query.Queued || t.Queued > 0)
+	return q.threads(ctx, after(s, query.After, query.After), query.Limit, func(t *Thread) bool {
+		return is(t.Tenant, query.Tenant) && is(t.Open.Wait, query.Wait) && (!query.Queued || t.Queued > 0)
 	})
 }
 
-// Runs lists runs without their data, the newest first.
-func (q *Queue) Runs(ctx context.Context, query RunQuery) (out []Run, err error) {
-	if query.Limit <= 0 {
-		return nil, context.Cause(ctx)
+// threads lists thread records that are wanted.
+func (q *Queue) threads(ctx context.Context, s store.Scan, limit int, want func(*Thread) bool) ([]Thread, error) {
+	s.Values = true
+	return list(ctx, q, s, limit, func(ref store.Ref) (Thread, bool, error) {
+		t := threadOf(ref)
+		wanted := want(&t)
+		return t, wanted, nil
+	})
+}
+
+func threadOf(ref store.Ref) Thread {
+	t := Thread{ID: ref.Thread}
+	if json.Unmarshal(ref.Value, &t) != nil {
+		return Thread{ID: ref.Thread}
 	}
+	return t
+}
+
+// Runs lists runs without their data, the newest first.
+func (q *Queue) Runs(ctx context.Context, query RunQuery) ([]Run, error) {
 	if query.Wait != "" && query.Status == "" {
 		query.Status = RunWaiting
 	}
-	s := store.Scan{Index: indexRuns, Values: true}
+	s := store.Scan{Index: indexRuns}
 	switch { // the one that selects most comes first
 	case query.Thread != "":
 		s.Index, s.Group = indexRunsThread, query.Thread
@@ -90,107 +179,106 @@ func (q *Queue) Runs(ctx context.Context, query RunQuery) (out []Run, err error)
 	case query.Status != "":
 		s.Index, s.Group = indexRunsStatus, string(query.Status)
 	}
-	if query.After.ID != "" {
-		s.From = madeKey(&query.After) + "\x00"
-	}
 	if !query.Since.IsZero() {
 		s.To = store.Number(-query.Since.UnixMilli() + 1)
 	}
-	err = q.scan(ctx, s, query.Limit, func(ref store.Ref) error {
-		var run Run
-		if err := decode(ref.Thread, cellID{ref.Kind, ref.Key}, ref.Value, &run); err != nil {
-			return err
+	return list(ctx, q, after(s, query.After.ID, madeKey(&query.After)), query.Limit, func(ref store.Ref) (run Run, wanted bool, err error) {
+		err = decode(ref.Thread, cellID{ref.Kind, ref.Key}, ref.Value, &run)
+		wanted = is(run.Status, query.Status) && is(run.Wait, query.Wait) && is(run.Agent, query.Agent) && is(run.Thread, query.Thread)
+		if err == nil && wanted && query.Tenant != "" { // that of the thread
+			var t Thread
+			t, err = q.Thread(ctx, run.Thread)
+			wanted = t.Tenant == query.Tenant
 		}
-		selected, err := q.selects(ctx, query, &run)
-		if selected {
-			out = append(out, run)
-		}
-		if err == nil && len(out) == query.Limit {
-			return errFull
-		}
-		return err
+		return run, wanted, err
 	})
-	return out, err
-}
-
-// selects reports whether a query selects a run of a listing. The tenant is that of the thread.
-func (q *Queue) selects(ctx context.Context, query RunQuery, run *Run) (bool, error) {
-	if query.Status != "" && run.Status != query.Status || query.Wait != "" && run.Wait != query.Wait || query.Agent != "" && run.Agent != query.Agent || query.Thread != "" && run.Thread != query.Thread {
-		return false, nil
-	}
-	if query.Tenant == "" {
-		return true, nil
-	}
-	t, err := q.Thread(ctx, run.Thread)
-	return t.Tenant == query.Tenant, err
 }
 
 // Dispatches lists dispatches without their requests.
 func (q *Queue) Dispatches(ctx context.Context, query DispatchQuery) (out []Dispatch, err error) {
-	if query.Limit <= 0 {
-		return nil, context.Cause(ctx)
-	}
 	wanted := query.Statuses
 	if len(wanted) == 0 {
 		wanted = Statuses()
 	}
+	pick := func(ref store.Ref) (d Dispatch, _ bool, err error) {
+		err = decode(ref.Thread, cellID{ref.Kind, ref.Key}, ref.Value, &d)
+		return d, slices.Contains(wanted, d.Status), err
+	}
+	last := &query.After
 	if query.Thread != "" {
 		s := store.Scan{Index: indexOrder, Group: query.Thread}
-		if query.After.ID != "" {
-			s.From = place(query.After.Priority, query.After.Seq) + "\x00"
-		}
-		return q.scanDispatches(ctx, s, query.Limit, wanted)
+		return list(ctx, q, after(s, last.ID, place(last.Priority, last.Seq)), query.Limit, pick)
 	}
 	for _, status := range wanted {
 		s := store.Scan{Index: indexStatus, Group: string(status)}
-		if query.After.ID != "" {
-			s.From = changedKey(&query.After) + "\x00"
-		}
-		list, err := q.scanDispatches(ctx, s, query.Limit, wanted)
+		some, err := list(ctx, q, after(s, last.ID, changedKey(last)), query.Limit, pick)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, list...)
+		out = append(out, some...)
 	}
 	slices.SortFunc(out, func(a, b Dispatch) int { return cmp.Compare(changedKey(&a), changedKey(&b)) })
-	return out[:min(len(out), query.Limit)], nil
+	return out[:min(len(out), max(query.Limit, 0))], nil
 }
 
-func (q *Queue) scanDispatches(ctx context.Context, s store.Scan, limit int, wanted []Status) (out []Dispatch, err error) {
-	s.Values = true
-	err = q.scan(ctx, s, limit, func(ref store.Ref) error {
-		var d Dispatch
-		if err := decode(ref.Thread, cellID{ref.Kind, ref.Key}, ref.Value, &d); err != nil {
+// overdue is how many threads that have become due since they were written are read in one poll, at least.
+const overdue = 256
+
+// Due returns threads that are due, by rank and then by thread, and when the first one will be due that is not yet; zero if none will
+// be, or if there are more than the limit. It costs the same however many threads and dispatches there are. Threads that were due when
+// they were written are in the order of their ranks; those that have become due since are sorted in among them, the first overdue ones by
+// time.
+func (q *Queue) Due(ctx context.Context, query DueQuery) (due []Thread, next time.Time, err error) {
+	if query.Limit <= 0 {
+		return nil, time.Time{}, context.Cause(ctx)
+	}
+	ctx, end := q.Begin(ctx, Operation{Name: OpDue})
+	defer func() { end(len(due) == 0, err) }()
+	type half struct {
+		threads []Thread
+		next    time.Time
+		err     error
+	}
+	first := make(chan half, 1) // at once: each is a round trip
+	go func() {
+		var h half
+		h.threads, h.next, h.err = q.later(ctx, query)
+		first <- h
+	}()
+	ready, err := q.threads(ctx, store.Scan{Index: indexReady}, query.Limit, func(t *Thread) bool {
+		if t.DueAt.After(query.By) {
+			next = Earliest(next, t.DueAt)
+			return false
+		}
+		return !slices.Contains(query.Skip, t.Tenant)
+	})
+	later := <-first
+	if err != nil || later.err != nil {
+		return nil, time.Time{}, cmp.Or(err, later.err)
+	}
+	next, due = Earliest(next, later.next), slices.Concat(ready, later.threads)
+	slices.SortStableFunc(due, func(a, b Thread) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
+	})
+	return due[:min(len(due), query.Limit)], next, nil
+}
+
+// later returns the threads that have become due, and when the first of the others will be.
+func (q *Queue) later(ctx context.Context, query DueQuery) (due []Thread, next time.Time, err error) {
+	limit := max(2*query.Limit, overdue)
+	err = q.scan(ctx, store.Scan{Index: indexLater, Values: true}, limit+1, func(ref store.Ref) error {
+		at, err := store.ParseNumber(ref.IndexKey)
+		if err != nil {
 			return err
 		}
-		if slices.Contains(wanted, d.Status) {
-			out = append(out, d)
-		}
-		if len(out) == limit {
+		if next = time.UnixMilli(at).UTC(); next.After(query.By) || len(due) == limit {
 			return errFull
+		}
+		next = time.Time{}
+		if t := threadOf(ref); !slices.Contains(query.Skip, t.Tenant) {
+			due = append(due, t)
 		}
 		return nil
 	})
-	return out, err
-}
-
-// Messages lists messages of a thread's log by Seq, from the one at from, limit at most.
-func (q *Queue) Messages(ctx context.Context, thread string, from, limit int) ([]Message, error) {
-	if limit <= 0 {
-		return nil, context.Cause(ctx)
-	}
-	s, err := q.store.Read(ctx, thread, threads.MessagesQuery(uint64(max(from, 1)), limit)) //nolint:gosec // at least 1
-	if err != nil {
-		return nil, wrap("log of thread", thread, err)
-	}
-	first, all, err := threads.MessagesOf(s)
-	if err != nil {
-		return nil, wrap("log of thread", thread, err)
-	}
-	all = all[:min(limit, len(all))]
-	out := make([]Message, len(all))
-	for i, m := range all {
-		out[i] = Message{Seq: int(first) + i, ID: m.ID, Run: m.Run, Data: m.Data, At: m.At} //nolint:gosec // a count
-	}
-	return out, nil
+	return due, next, err
 }

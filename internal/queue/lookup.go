@@ -5,28 +5,42 @@ import (
 	"fmt"
 
 	"github.com/mortise-dev/mortise/store"
+	threads "github.com/mortise-dev/mortise/thread"
 )
+
+// record reads the record of a thread and other cells of it, as of one moment.
+func (q *Queue) record(ctx context.Context, thread string, cells ...store.Range) (t Thread, s store.Snapshot, err error) {
+	query := store.Query{Cells: append(cells, store.One(kindThread, "")), Entries: []store.Span{{Log: kindMessage}}}
+	t.ID = thread
+	if s, err = q.store.Read(ctx, thread, query); err == nil {
+		_, err = cell(thread, s, kindThread, "", &t)
+	}
+	t.Messages = max(t.Messages, int(s.Last[kindMessage])) //nolint:gosec // a count
+	return t, s, wrap("thread", thread, err)
+}
+
+// cell decodes a cell of a thread, and reports whether it is there.
+func cell(thread string, s store.Snapshot, kind, key string, into any) (bool, error) {
+	value, ok := s.Cell(kind, key)
+	if !ok {
+		return false, nil
+	}
+	return true, decode(thread, cellID{kind, key}, value, into)
+}
 
 // Thread returns the record of a thread. That of a thread that was never used has nothing but its id.
 func (q *Queue) Thread(ctx context.Context, thread string) (Thread, error) {
 	ctx, end := q.Begin(ctx, Operation{Name: OpLoadThread, Thread: thread})
-	t, err := q.read(ctx, thread, need{})
+	t, _, err := q.record(ctx, thread)
 	end(false, err)
-	if err != nil {
-		return Thread{}, err
-	}
-	return t.thread, nil
+	return t, err
 }
 
 // Image returns the image of a thread with its record, as of one moment.
 func (q *Queue) Image(ctx context.Context, thread string) (Thread, []byte, error) {
-	s, err := q.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.One(kindThread, ""), store.One(kindImage, "")}})
-	t := Thread{ID: thread}
-	if value, ok := s.Cell(kindThread, ""); ok && err == nil {
-		err = decode(thread, cellID{kind: kindThread}, value, &t)
-	}
+	t, s, err := q.record(ctx, thread, store.One(kindImage, ""))
 	image, _ := s.Cell(kindImage, "")
-	return t, image, wrap("thread", thread, err)
+	return t, image, err
 }
 
 // Dispatch returns a dispatch without its request, or false.
@@ -42,13 +56,12 @@ func (q *Queue) Dispatch(ctx context.Context, id string) (d Dispatch, ok bool, e
 }
 
 // DispatchOf returns a dispatch of a thread, or false, and the thread's record.
-func (q *Queue) DispatchOf(ctx context.Context, thread, id string) (Thread, Dispatch, bool, error) {
-	t, err := q.read(ctx, thread, need{dispatches: []string{id}})
-	if err != nil {
-		return Thread{}, Dispatch{}, false, err
+func (q *Queue) DispatchOf(ctx context.Context, thread, id string) (t Thread, d Dispatch, ok bool, err error) {
+	t, s, err := q.record(ctx, thread, store.One(kindDispatch, id))
+	if err == nil {
+		ok, err = cell(thread, s, kindDispatch, id, &d)
 	}
-	d, ok := t.dispatches[id]
-	return t.thread, d, ok, nil
+	return t, d, ok && err == nil, err
 }
 
 // Run returns a run, or false.
@@ -63,16 +76,9 @@ func (q *Queue) Run(ctx context.Context, id string) (Run, bool, error) {
 
 // RunOf returns a run of a thread, or false, and the thread's record. Without an id there is only the record.
 func (q *Queue) RunOf(ctx context.Context, thread, id string) (t Thread, r Run, ok bool, err error) {
-	s, err := q.store.Read(ctx, thread, store.Query{Cells: []store.Range{
-		store.One(kindThread, ""), store.One(kindRun, id), store.One(kindRunData, id),
-	}})
-	t.ID = thread
-	if value, found := s.Cell(kindThread, ""); found && err == nil {
-		err = decode(thread, cellID{kind: kindThread}, value, &t)
-	}
-	value, ok := s.Cell(kindRun, id)
-	if ok && err == nil {
-		err = decode(thread, cellID{kindRun, id}, value, &r)
+	t, s, err := q.record(ctx, thread, store.One(kindRun, id), store.One(kindRunData, id))
+	if err == nil {
+		ok, err = cell(thread, s, kindRun, id, &r)
 	}
 	r.Data, _ = s.Cell(kindRunData, id)
 	return t, r, ok && err == nil, wrap("run", id, err)
@@ -102,6 +108,27 @@ func (q *Queue) find(ctx context.Context, index, id string) (thread string, foun
 	return list[0].Thread, true, nil
 }
 
+// Messages lists messages of a thread's log by Seq, from the one at from, limit at most.
+func (q *Queue) Messages(ctx context.Context, thread string, from, limit int) ([]Message, error) {
+	if limit <= 0 {
+		return nil, context.Cause(ctx)
+	}
+	s, err := q.store.Read(ctx, thread, threads.MessagesQuery(uint64(max(from, 1)), limit)) //nolint:gosec // at least 1
+	if err != nil {
+		return nil, wrap("log of thread", thread, err)
+	}
+	first, all, err := threads.MessagesOf(s)
+	if err != nil {
+		return nil, wrap("log of thread", thread, err)
+	}
+	out := make([]Message, min(limit, len(all)))
+	for i := range out {
+		m := &all[i]
+		out[i] = Message{Seq: int(first) + i, ID: m.ID, Run: m.Run, Data: m.Data, At: m.At} //nolint:gosec // a count
+	}
+	return out, nil
+}
+
 // Count counts dispatches by status. It may lag by some seconds.
 func (q *Queue) Count(ctx context.Context) (map[Status]int, error) {
 	groups, err := q.store.Count(ctx, indexStatus)
@@ -118,10 +145,11 @@ func (q *Queue) Count(ctx context.Context) (map[Status]int, error) {
 // Claims counts the claims of each tenant that has some. It sees the updates of this process that returned before it began, and all that
 // were made before those, by whatever process: so of several that claim and then count, the last to claim sees the claims of all. It
 // costs the same however many dispatches there are.
-func (q *Queue) Claims(ctx context.Context) (map[string]int, error) {
-	groups, err := q.store.Count(ctx, indexClaim)
-	if err != nil {
-		return nil, fmt.Errorf("mailbox: claims: %w", err)
+func (q *Queue) Claims(ctx context.Context) (groups map[string]int, err error) {
+	ctx, end := q.Begin(ctx, Operation{Name: OpClaims})
+	defer func() { end(len(groups) == 0, err) }()
+	if groups, err = q.store.Count(ctx, indexClaim); err != nil {
+		return nil, fmt.Errorf("mailbox: count of claims: %w", err)
 	}
 	return groups, nil
 }

@@ -64,26 +64,6 @@ const (
 	resultLost  = "lost"
 )
 
-// operation is what metrics call a settlement.
-func (v Verdict) operation() string {
-	switch v {
-	case Ack:
-		return OpAck
-	case Retry:
-		return OpNack
-	case Bury:
-		return OpDeadLetter
-	case GiveBack:
-		return OpRelease
-	case Postpone:
-		return OpPostpone
-	case Withdraw:
-		return OpWithdraw
-	default:
-		return OpSupersede
-	}
-}
-
 func operationResult(empty bool, err error) string {
 	switch {
 	case errors.Is(err, ErrConflict):

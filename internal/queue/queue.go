@@ -108,17 +108,34 @@ func milli(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 // attempts is how often a transition is tried when other processes come between.
 const attempts = 100
 
+// change executes an operation by a rule, and passes it to the observers. The dispatch that it names is read; without a thread it is that of
+// the dispatch. It reports whether there was something to do: not if there is no such dispatch, or the rule found nothing.
+func (q *Queue) change(ctx context.Context, o Operation, n need, rule func(*turn) (bool, error)) (did bool, err error) {
+	ctx, end := q.Begin(ctx, o)
+	defer func() { end(!did, err) }()
+	if o.Thread == "" {
+		var found bool
+		if o.Thread, found, err = q.find(ctx, indexDispatch, o.Dispatch); err != nil || !found {
+			return false, err
+		}
+	}
+	n.dispatches = append(n.dispatches, o.Dispatch)
+	err = q.transition(ctx, o.Thread, n, func(t *turn) (err error) {
+		did, err = rule(t)
+		return err
+	})
+	return did && err == nil, err
+}
+
 // transition reads what a rule needs, applies the rule and writes what it changed, all or nothing. A rule may be applied several times, to
 // newer states; the last one counts. Nothing is written after an error of the rule. It begins with what is known of the thread, and
-// leaves there what it made of it; nil is what was seen of a thread that this process has claimed.
-func (q *Queue) transition(ctx context.Context, thread string, known *seen, n need, rule func(*turn) error) error {
+// leaves there what it made of it; that is what was seen of a thread that this process has claimed, unless the need names something else.
+func (q *Queue) transition(ctx context.Context, thread string, n need, rule func(*turn) error) error {
 	now, err := q.Time(ctx)
 	if err != nil {
 		return wrap("thread", thread, err)
 	}
-	if known == nil {
-		known = q.held(thread)
-	}
+	known := cmp.Or(n.known, q.held(thread))
 	for range attempts {
 		if err := context.Cause(ctx); err != nil {
 			return wrap("thread", thread, err)
@@ -130,9 +147,9 @@ func (q *Queue) transition(ctx context.Context, thread string, known *seen, n ne
 			t.length = t.thread.Messages
 			err = rule(t)
 		}
-		written := false
-		if err == nil && t.changed {
-			written, err = true, q.write(ctx, v, t.batch(v.revision))
+		written := err == nil && t.changed
+		if written {
+			err = q.write(ctx, v, t.batch(v.revision))
 		}
 		switch {
 		case errors.Is(err, errMoved), written && errors.Is(err, store.ErrConflict):
@@ -144,7 +161,7 @@ func (q *Queue) transition(ctx context.Context, thread string, known *seen, n ne
 		default:
 			known.set(v)
 			q.ended(ctx, t)
-			return nil
+			return wrap("thread", thread, t.stale)
 		}
 		known.set(nil)
 	}
@@ -177,12 +194,10 @@ func (q *Queue) write(ctx context.Context, v *view, b *store.Batch) error {
 
 // translated gives errors of the store the names that the queue has for them.
 func translated(err error) error {
-	switch {
-	case errors.Is(err, store.ErrExists):
-		return fmt.Errorf("%w: %w", ErrExists, err)
-	case errors.Is(err, store.ErrInvalid):
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
-	default:
-		return err
+	for known, ours := range map[error]error{store.ErrExists: ErrExists, store.ErrInvalid: ErrInvalid} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("%w: %w", ours, err)
+		}
 	}
+	return err
 }

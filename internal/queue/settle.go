@@ -13,25 +13,25 @@ const (
 	expiredText = "the lease ran out"
 )
 
-// Verdict is what becomes of a claimed dispatch.
+// Verdict is what becomes of a claimed dispatch, as metrics name the operation.
 type Verdict string
 
 // Verdicts.
 const (
 	// Ack: it is done, however the run came out.
-	Ack Verdict = "ack"
+	Ack Verdict = OpAck
 	// Retry: it failed, and may be tried again; after the last attempt it is a dead letter.
-	Retry Verdict = "retry"
+	Retry Verdict = OpNack
 	// Bury: it failed and will always fail.
-	Bury Verdict = "dead_letter"
+	Bury Verdict = OpDeadLetter
 	// Postpone: it cannot be executed before a time, as when a provider has a rate limit. It keeps its place, and costs no attempt.
-	Postpone Verdict = "postpone"
+	Postpone Verdict = OpPostpone
 	// GiveBack: it was not executed and is for another process. It costs no attempt.
-	GiveBack Verdict = "release"
+	GiveBack Verdict = OpRelease
 	// Withdraw: it was cancelled while it was executed.
-	Withdraw Verdict = "cancel"
+	Withdraw Verdict = OpWithdraw
 	// Supersede: something newer replaces it.
-	Supersede Verdict = "supersede"
+	Supersede Verdict = OpSupersede
 )
 
 // Settlement ends a claim.
@@ -61,58 +61,50 @@ type Result struct {
 // Settle ends a claim. A claim whose thread was interrupted ends as superseded, and that is an error, too; what the run had come to is
 // kept.
 func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (out State, err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: s.Verdict.operation(), Thread: h.Thread, Dispatch: h.Dispatch})
-	defer func() { end(false, err) }()
 	s.RetryAt, s.Result = milli(s.RetryAt), s.Result.storable()
 	s.Error, s.Result.Error = Clip(s.Error), Clip(s.Result.Error)
-	if err := q.limits.FitsCommit(s.Result.Bytes()); err != nil {
-		return State{}, wrap("settlement of dispatch", h.Dispatch, err)
-	}
-	var stale error // is written, and is an error
-	err = q.transition(ctx, h.Thread, nil, need{dispatches: []string{h.Dispatch}, next: true}, func(t *turn) (err error) {
-		stale, err = settle(t, h, s)
-		out = t.state(h.Dispatch)
-		return err
+	settled := false
+	o := Operation{Name: string(s.Verdict), Thread: h.Thread, Dispatch: h.Dispatch}
+	_, err = q.change(ctx, o, need{next: true}, func(t *turn) (bool, error) {
+		err := settle(t, h, s)
+		out, settled = t.state(h.Dispatch), err == nil
+		return true, err
 	})
-	if err == nil {
+	if settled {
 		q.recent.put(h.Thread, q.held(h.Thread))
 		q.holds.Delete(h.Thread)
-		err = wrap("settlement of dispatch", h.Dispatch, stale)
 	}
 	return out, err
 }
 
-// settle returns the error of a claim that was stale, and one when nothing was settled.
-func settle(t *turn, h Hold, s Settlement) (stale, err error) {
-	d, ok := t.dispatches[h.Dispatch]
+// settle ends the claim, and returns an error when nothing was settled.
+func settle(t *turn, h Hold, s Settlement) error {
+	if err := t.FitsCommit(s.Result.Bytes()); err != nil {
+		return err
+	}
+	d := t.dispatches[h.Dispatch]
+	mine := d.Token == h.Token && d.ID != ""
 	switch {
-	case !ok:
-		return nil, about(h.Dispatch, ErrNotFound)
-	case d.Token == h.Token && (d.End == EndSettled || d.End == EndReleased && s.Verdict == GiveBack):
-		return t.staleness(d, s), nil
-	case d.Token == h.Token && d.End == EndExpired && d.Status == Queued && s.Verdict == Ack && t.thread.Claim == nil && d.Epoch == t.thread.Epoch:
+	case mine && (d.End == EndSettled || d.End == EndReleased && s.Verdict == GiveBack): // it was settled before
+		if d.Status == Superseded && s.Verdict != Supersede {
+			t.stale = &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
+		}
+		return nil
+	case mine && d.End == EndExpired && d.Status == Queued && s.Verdict == Ack && t.thread.Claim == nil && d.Epoch == t.thread.Epoch:
 		// The lease ran out, and no process has begun anew: the work is done.
 	default:
 		if err := t.held(h); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	t.record(&d, s)
 	if d.Epoch < t.thread.Epoch && s.Verdict != Supersede {
-		stale = &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
+		t.stale = &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
 		t.supersede(d, cmp.Or(s.Error, StaleText))
 	} else {
 		t.apply(d, s)
 	}
 	t.free()
-	return stale, nil
-}
-
-// staleness is the error that a settlement got the first time.
-func (t *turn) staleness(d Dispatch, s Settlement) error {
-	if d.Status == Superseded && s.Verdict != Supersede {
-		return &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
-	}
 	return nil
 }
 
@@ -129,8 +121,7 @@ func (t *turn) apply(d Dispatch, s Settlement) {
 		t.supersede(d, s.Error)
 	case s.Verdict == Withdraw, stop != "":
 		d.LastError = cmp.Or(s.Error, stop)
-		t.settled(d, Cancelled, EndSettled)
-		t.finishRun(d, TerminationCancelled, "")
+		t.cancelled(d, EndSettled)
 	case s.Verdict == GiveBack:
 		d.Status, d.End, d.AvailableAt = Queued, EndReleased, t.now
 		t.put(cleared(d))
@@ -138,7 +129,7 @@ func (t *turn) apply(d Dispatch, s Settlement) {
 			t.suspend(d, WaitPause, time.Time{})
 		}
 	case s.Verdict == Postpone && d.Postponed < maxPostponed:
-		d.Status, d.End, d.AvailableAt, d.Holding, d.LastError = Queued, EndSettled, later(s.RetryAt, t.now), true, s.Error
+		d.Status, d.End, d.AvailableAt, d.Holding, d.LastError = Queued, EndSettled, latest(s.RetryAt, t.now), true, s.Error
 		d.Postponed++
 		t.put(cleared(d))
 		t.suspend(d, cmp.Or(s.Result.Wait, WaitRate), d.AvailableAt)
@@ -158,12 +149,12 @@ func (t *turn) suspend(d Dispatch, reason string, until time.Time) {
 	}
 }
 
-// later returns a time that is not before now.
-func later(at, now time.Time) time.Time {
-	if at.Before(now) {
-		return now
+// latest returns the later one of two times.
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
 	}
-	return at
+	return a
 }
 
 // failed counts an attempt that failed: the dispatch is queued again, or is a dead letter.
@@ -195,6 +186,12 @@ func (t *turn) settled(d Dispatch, status Status, end ClaimEnd) {
 	d.Status, d.End, d.CompletedAt, d.Holding = status, end, t.now, false
 	t.put(d)
 	t.ends = append(t.ends, d.ID)
+}
+
+// cancelled cancels a dispatch and its run.
+func (t *turn) cancelled(d Dispatch, end ClaimEnd) {
+	t.settled(d, Cancelled, end)
+	t.finishRun(d, TerminationCancelled, "")
 }
 
 // supersede ends a dispatch in favour of a newer one; its run is cancelled.

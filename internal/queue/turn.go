@@ -50,6 +50,8 @@ type turn struct {
 	// ends are the dispatches that became terminal, first is one that was claimed for the first time.
 	ends  []string
 	first string
+	// stale is the error of a transition that is written all the same.
+	stale error
 }
 
 func (q *Queue) turn(thread string) *turn {

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -25,6 +24,8 @@ type need struct {
 	requests bool
 	// more is read for turn.seen.
 	more store.Query
+	// known is what the transition begins with, in place of what the queue has seen.
+	known *seen
 }
 
 // errMoved is a thread that another process changed while it was read.
@@ -278,16 +279,4 @@ func (v *view) queue() (out []queued, err error) {
 		out = append(out, e)
 	}
 	return out, nil
-}
-
-// read reads parts of a thread, outside of a transition, all as of one moment.
-func (q *Queue) read(ctx context.Context, thread string, n need) (*turn, error) {
-	for range attempts {
-		t := q.turn(thread)
-		err := (*seen)(nil).view(thread).load(ctx, q.store, n, t)
-		if !errors.Is(err, errMoved) {
-			return t, wrap("thread", thread, err)
-		}
-	}
-	return nil, wrap("thread", thread, fmt.Errorf("%w: %w %d times", ErrConflict, errMoved, attempts))
 }

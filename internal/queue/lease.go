@@ -23,34 +23,28 @@ type ClaimRequest struct {
 
 // Claim claims a thread for the first dispatch in its queue that is due. It is false when there is none, or the thread is claimed.
 func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (s State, ok bool, err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpClaim, Thread: thread})
-	defer func() { end(!ok, err) }()
 	if r.Token == "" || r.Lease <= 0 {
 		return State{}, false, wrap("claim of thread", thread, fmt.Errorf("%w: a claim needs a token and a lease", ErrInvalid))
 	}
-	known, held := r.After.seen, q.held(thread)
-	if known == nil {
-		known = cmp.Or(held, q.recent.get(thread), new(seen))
-	}
+	ctx, end := q.Begin(ctx, Operation{Name: OpClaim, Thread: thread})
+	defer func() { end(!ok, err) }()
+	held := q.held(thread)
+	known := cmp.Or(r.After.seen, held, q.recent.get(thread), new(seen))
 	q.holds.Store(thread, known)
 	defer func() {
 		if !ok && held == nil {
 			q.holds.CompareAndDelete(thread, known)
 		}
 	}()
-	n := need{next: true, requests: true}
-	for more := true; more; {
-		err = q.transition(ctx, thread, known, n, func(t *turn) error {
+	for more := true; more && err == nil; {
+		err = q.transition(ctx, thread, need{next: true, requests: true, known: known}, func(t *turn) error {
 			var won string
 			won, more = claimNext(t, r)
 			s, ok = t.state(won), won != ""
 			return nil
 		})
-		if err != nil {
-			return State{}, false, err
-		}
 	}
-	return s, ok, nil
+	return s, ok && err == nil, err
 }
 
 // claimNext claims the thread for the next dispatch. It returns which, or none; once more is set when it settled one that needs no execution.
@@ -61,12 +55,8 @@ func claimNext(t *turn, r ClaimRequest) (claimed string, more bool) {
 		}
 		return "", false
 	}
-	if t.now.Before(t.thread.ReservedUntil) || !t.thread.PausedAt.IsZero() {
-		t.correct()
-		return "", false
-	}
 	ready, _ := t.ready()
-	if !ready {
+	if !ready || t.now.Before(t.thread.ReservedUntil) || !t.thread.PausedAt.IsZero() {
 		t.correct()
 		return "", false
 	}
@@ -143,4 +133,107 @@ func (t *turn) claim(d Dispatch, r ClaimRequest) {
 	}
 	t.notify = false
 	t.write(time.Time{}, 0)
+}
+
+// Extend moves the end of a lease to lease from now. A claim whose thread was interrupted is not extended; its holder may still write and
+// settle until the lease is over.
+func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (c Claim, err error) {
+	_, err = q.change(ctx, Operation{Name: OpRenew, Thread: h.Thread, Dispatch: h.Dispatch}, need{}, func(t *turn) (_ bool, err error) {
+		c, err = extend(t, h, lease)
+		return true, err
+	})
+	return c, err
+}
+
+func extend(t *turn, h Hold, lease time.Duration) (Claim, error) {
+	if err := t.held(h); err != nil {
+		return Claim{}, err
+	}
+	if d := t.dispatches[h.Dispatch]; d.Epoch < t.thread.Epoch {
+		return *t.thread.Claim, &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
+	}
+	t.thread.Claim.Until = t.now.Add(lease)
+	t.write(time.Time{}, 0)
+	c := *t.thread.Claim
+	c.Paused = !t.thread.PausedAt.IsZero()
+	return c, nil
+}
+
+// held refuses a claim that is not that of the thread.
+func (t *turn) held(h Hold) error {
+	if _, ok := t.dispatches[h.Dispatch]; !ok {
+		return about(h.Dispatch, ErrNotFound)
+	}
+	if c := t.thread.Claim; c == nil || c.Token != h.Token || c.Dispatch != h.Dispatch {
+		return about(h.Dispatch, wrongToken())
+	}
+	return nil
+}
+
+// about names the dispatch in an error of a rule.
+func about(dispatch string, err error) error { return fmt.Errorf("dispatch %.80q: %w", dispatch, err) }
+
+// Expire takes a thread from a holder whose lease is over. It returns the dispatch, as it is now, or false.
+func (q *Queue) Expire(ctx context.Context, thread string) (s State, ok bool, err error) {
+	ok, err = q.change(ctx, Operation{Name: OpReclaim, Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
+		id := expire(t)
+		s = t.state(id)
+		return id != "", nil
+	})
+	return s, ok, err
+}
+
+// expire returns the dispatch of the claim that is over.
+func expire(t *turn) string {
+	c := t.thread.Claim
+	if c == nil || !t.now.After(c.Until.Add(t.Skew)) {
+		return ""
+	}
+	d, ok := t.dispatches[c.Dispatch]
+	switch {
+	case !ok: // it cannot be: claimed dispatches are never dropped
+	case t.ended(d):
+		t.acknowledge(d, EndExpired)
+	case d.Epoch < t.thread.Epoch:
+		t.supersede(d, StaleText)
+	case c.Stop != "":
+		d.LastError = c.Stop
+		t.cancelled(d, EndExpired)
+	default:
+		t.failed(d, expiredText, t.now, false)
+		d = t.dispatches[d.ID]
+		d.End = EndExpired
+		t.put(d)
+	}
+	t.free()
+	return d.ID
+}
+
+// Lapse ends the run of a thread whose time to wait is over. It returns the run, or nothing.
+func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error) {
+	_, err = q.change(ctx, Operation{Name: OpLapse, Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
+		run = lapse(t)
+		return run != "", nil
+	})
+	return run, err
+}
+
+// lapse ends a run whose time to wait is over. What is queued for later came too late for it; what is due, or was and is to be tried
+// again, came in time.
+func lapse(t *turn) string {
+	run, ok := t.runs[t.thread.Open.ID]
+	if !ok || !t.thread.Lapsed(t.now) || t.inTime() {
+		return ""
+	}
+	t.finishRun(Dispatch{ID: run.Dispatch, RunID: run.ID}, TerminationCancelled, lapsedText+run.Wait)
+	t.write(t.later, rankOf(t.later, PriorityDefault))
+	return run.ID
+}
+
+const lapsedText = "nothing came in time for which it waited: "
+
+// Lapsed reports whether the open run has waited long enough, unless something came in time.
+func (t *Thread) Lapsed(now time.Time) bool {
+	open := &t.Open
+	return t.Claim == nil && t.PausedAt.IsZero() && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
 }
