@@ -54,12 +54,9 @@ func (m *Mailbox) allowed(ctx context.Context, r Request) error {
 	return wrap("thread", r.Thread, fmt.Errorf("%w: all processes together have as many executions as they may; submit in the background", ErrFull))
 }
 
-// shared reports whether executions are bounded over all processes.
-func (m *Mailbox) shared() bool { return m.cfg.Limits.Claims > 0 || m.cfg.Limits.TenantClaims > 0 }
-
 // held counts the claims of all processes by tenant, if they are bounded.
 func (m *Mailbox) held(ctx context.Context) (claims map[string]int, total int, err error) {
-	if !m.shared() {
+	if m.cfg.Limits.Claims <= 0 && m.cfg.Limits.TenantClaims <= 0 {
 		return nil, 0, nil
 	}
 	claims, err = m.queue.Claims(ctx)

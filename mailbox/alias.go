@@ -30,6 +30,8 @@ type (
 	Commit = queue.Commit
 	// Result is what a run came to in an execution.
 	Result = queue.Result
+	// Interruption is what an interrupt came to.
+	Interruption = queue.Interruption
 	// Description is what front ends call a thread.
 	Description = queue.Description
 	// DispatchQuery selects dispatches.

@@ -71,15 +71,15 @@ func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
 	if max(c.Threads, c.Runs, c.Messages) == 0 && max(c.MaxThreads, c.MaxRuns, c.MaxMessages) == 0 {
 		return nil
 	}
-	r := queue.Retain{Threads: c.MaxThreads, Runs: c.MaxRuns, Messages: c.MaxMessages, Limit: gcBatch}
-	if c.Threads > 0 {
-		r.ThreadsBefore = now.Add(-c.Threads)
+	ago := func(d time.Duration) time.Time {
+		if d == 0 {
+			return time.Time{}
+		}
+		return now.Add(-d)
 	}
-	if c.Runs > 0 {
-		r.RunsBefore = now.Add(-c.Runs)
-	}
-	if c.Messages > 0 {
-		r.MessagesBefore = now.Add(-c.Messages)
+	r := queue.Retain{
+		ThreadsBefore: ago(c.Threads), Threads: c.MaxThreads, RunsBefore: ago(c.Runs), Runs: c.MaxRuns,
+		MessagesBefore: ago(c.Messages), Messages: c.MaxMessages, Limit: gcBatch,
 	}
 	m.mu.Lock()
 	r.Since = m.retained

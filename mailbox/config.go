@@ -67,8 +67,8 @@ type Retry struct {
 
 // Limits bound what is queued and executed.
 type Limits struct {
-	// Workers is how many executions this process has at once, 32, besides those that are only being settled. TenantWorkers is how many of them a tenant may have; 0 is no limit. A
-	// foreground request gets one beyond these bounds.
+	// Workers is how many executions this process has at once, 32, besides those that are only being settled. TenantWorkers is how many of
+	// them a tenant may have; 0 is no limit. A foreground request gets one beyond these bounds.
 	Workers, TenantWorkers int
 	// Claims is how many executions all processes that share the store have at once, and TenantClaims how many of them a tenant may have;
 	// 0 is no limit. They hold for foreground requests, too. All processes should have the same bounds. They are never exceeded; processes
@@ -119,7 +119,8 @@ type Retention struct {
 	Maintain func(context.Context) error
 }
 
-func (c Config) withDefaults() Config {
+// complete fills in defaults and checks the rest.
+func (c *Config) complete() error {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -132,24 +133,7 @@ func (c Config) withDefaults() Config {
 	c.Owner = cmp.Or(c.Owner, c.NewID())
 	c.Retention.Interval = cmp.Or(c.Retention.Interval, time.Minute)
 	c.Events.Pause = cmp.Or(c.Events.Pause, 100*time.Millisecond)
-	for _, f := range c.durations() {
-		*f.field = cmp.Or(*f.field, f.value)
-	}
-	for _, f := range c.counts() {
-		*f.field = cmp.Or(*f.field, f.value)
-	}
-	return c
-}
-
-// setting is a field that must be positive, with its default.
-type setting[T any] struct {
-	name  string
-	field *T
-	value T
-}
-
-func (c *Config) durations() []setting[time.Duration] {
-	return []setting[time.Duration]{
+	err := cmp.Or(positive([]setting[time.Duration]{
 		{"Lease.Duration", &c.Lease.Duration, 30 * time.Second},
 		{"Lease.Suspended", &c.Lease.Suspended, 10 * time.Minute},
 		{"Lease.Renew", &c.Lease.Renew, 10 * time.Second},
@@ -165,45 +149,45 @@ func (c *Config) durations() []setting[time.Duration] {
 		{"Waits.Live", &c.Waits.Live, 5 * time.Second},
 		{"Waits.Close", &c.Waits.Close, 5 * time.Second},
 		{"Events.TTL", &c.Events.TTL, time.Hour},
-	}
-}
-
-func (c *Config) counts() []setting[int] {
-	return []setting[int]{
+	}), positive([]setting[int]{
 		{"Retry.Attempts", &c.Retry.Attempts, 5},
 		{"Retry.Starts", &c.Retry.Starts, 1},
 		{"Limits.Workers", &c.Limits.Workers, 32},
 		{"Events.Count", &c.Events.Count, 1024},
 		{"Events.Bytes", &c.Events.Bytes, 4 << 20},
-	}
-}
-
-func (c Config) validate() error {
-	switch {
+	}))
+	switch r := c.Retention; {
 	case c.Store == nil:
 		return errors.New("mailbox: Config.Store is nil; open one of the packages in store")
 	case c.Runtime == nil:
 		return errors.New("mailbox: Config.Runtime is nil")
-	case c.Lease.Renew >= c.Lease.Duration:
+	case err == nil && c.Lease.Renew >= c.Lease.Duration:
 		return fmt.Errorf("mailbox: Config.Lease.Renew is %v, and a lease lasts %v; renew at least twice in that time", c.Lease.Renew, c.Lease.Duration)
+	case min(r.Threads, r.Runs, r.Messages) < 0 || min(r.MaxThreads, r.MaxRuns, r.MaxMessages) < 0:
+		return errors.New("mailbox: Config.Retention: a bound of threads, runs or messages is negative; zero keeps all")
 	}
 	if err := queue.CheckID("owner", c.Owner); err != nil {
 		return fmt.Errorf("mailbox: Config.Owner: %w", err)
 	}
-	for _, f := range c.durations() {
-		if *f.field <= 0 {
-			return fmt.Errorf("mailbox: Config.%s is negative", f.name)
+	return err
+}
+
+// setting is a field that must be positive, with its default.
+type setting[T cmp.Ordered] struct {
+	name  string
+	field *T
+	value T
+}
+
+// positive fills in the defaults, and refuses what is negative.
+func positive[T cmp.Ordered](list []setting[T]) (err error) {
+	var zero T
+	for _, f := range list {
+		if *f.field = cmp.Or(*f.field, f.value); *f.field < zero {
+			err = cmp.Or(err, fmt.Errorf("mailbox: Config.%s is negative", f.name))
 		}
 	}
-	for _, f := range c.counts() {
-		if *f.field <= 0 {
-			return fmt.Errorf("mailbox: Config.%s is negative", f.name)
-		}
-	}
-	if r := c.Retention; min(r.Threads, r.Runs, r.Messages) < 0 || min(r.MaxThreads, r.MaxRuns, r.MaxMessages) < 0 {
-		return errors.New("mailbox: Config.Retention: a bound of threads, runs or messages is negative; zero keeps all")
-	}
-	return nil
+	return err
 }
 
 // openQueue makes the queue below a mailbox.

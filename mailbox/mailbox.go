@@ -19,13 +19,11 @@ type Mailbox struct {
 	mu sync.Mutex
 	// running are the executions of this process by thread; tenants counts them.
 	running map[string]*execution
-	// claiming are the threads that are being claimed.
-	claiming map[string]*claiming
-	tenants  map[string]int
-	pump     *pump // nil if events are not shared
-	ended    ended
-	asides   map[string]aside
-	pauses   pauses
+	tenants map[string]int
+	pump    *pump // nil if events are not shared
+	ended   ended
+	asides  map[string]aside
+	pauses  pauses
 	// unwoken are the threads whose runs could not be woken at the start.
 	unwoken []Thread
 	// claims counts the workers that are busy, settling the executions that are over but for their settlement. hungry is set when a worker
@@ -53,10 +51,10 @@ type Mailbox struct {
 // [Mailbox.Start], except for foreground requests.
 func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	m := &Mailbox{
-		ownIDs: cfg.NewID == nil, cfg: cfg.withDefaults(), running: map[string]*execution{}, claiming: map[string]*claiming{},
-		asides: map[string]aside{}, tenants: map[string]int{}, changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
+		ownIDs: cfg.NewID == nil, cfg: cfg, running: map[string]*execution{}, asides: map[string]aside{}, tenants: map[string]int{},
+		changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 	}
-	if err := m.cfg.validate(); err != nil {
+	if err := m.cfg.complete(); err != nil {
 		return nil, err
 	}
 	var err error
@@ -106,7 +104,7 @@ func (m *Mailbox) free(tenant string) {
 	if m.tenants[tenant] == 0 {
 		delete(m.tenants, tenant)
 	}
-	if m.hungry || m.shared() {
+	if m.hungry || m.cfg.Limits.Claims > 0 || m.cfg.Limits.TenantClaims > 0 {
 		m.hungry = false
 		m.wake()
 	}

@@ -71,36 +71,20 @@ func (m *Mailbox) Discard(ctx context.Context, dispatch string) error {
 	return m.queue.Discard(ctx, dispatch)
 }
 
-// Interruption is what an interrupt came to.
-type Interruption struct {
-	// Epoch is the thread's new one.
-	Epoch uint64
-	// Active is what the thread is claimed for; it is stale now.
-	Active *Dispatch
-	// Superseded were queued, and Kept still are.
-	Superseded []Dispatch
-	Kept       int
-}
-
 // Interrupt stops what a thread does and supersedes what users have queued for it.
 // What the program itself has queued, such as the results of tasks, stays.
 func (m *Mailbox) Interrupt(ctx context.Context, thread string) (Interruption, error) {
-	out, err := m.interrupt(ctx, thread, queue.Interrupt{})
-	i := Interruption{Epoch: out.Epoch, Superseded: out.Superseded, Kept: out.Kept}
-	if out.Active != nil {
-		i.Active = &out.Active.Dispatch
-	}
-	return i, err
+	return m.interrupt(ctx, thread, queue.Interrupt{})
 }
 
-func (m *Mailbox) interrupt(ctx context.Context, thread string, i queue.Interrupt) (queue.Interruption, error) {
+func (m *Mailbox) interrupt(ctx context.Context, thread string, i queue.Interrupt) (Interruption, error) {
 	i.Keep = func(d Dispatch) bool { return d.Origin == OriginInternal }
 	out, err := m.queue.Interrupt(ctx, thread, i)
 	if err != nil {
 		return out, err
 	}
 	if out.Active != nil {
-		m.ask(out.Active.Dispatch.ID, stopped("interrupted"))
+		m.ask(out.Active.ID, stopped("interrupted"))
 	}
 	m.wake()
 	return out, nil
@@ -125,12 +109,12 @@ const (
 )
 
 // yield interrupts a thread and waits until it is free, unless it has the dispatch for which it is asked.
-func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (queue.Interruption, error) {
+func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (Interruption, error) {
 	out, err := m.interrupt(ctx, thread, queue.Interrupt{Reserve: 2 * m.cfg.Waits.Stop, Unless: dispatch})
 	if err != nil || out.Active == nil {
 		return out, err
 	}
-	active := out.Active.Dispatch.ID
+	active := out.Active.ID
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Waits.Stop)
 	defer cancel()
 	for polls := 1; ; polls++ {
@@ -149,7 +133,7 @@ func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (queue.Int
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return out, wrap("thread", thread, errors.Join(ErrBusy, err))
-		case err != nil, h.Claim == nil, h.Claim.Token != out.Active.Claim.Token:
+		case err != nil, h.Claim == nil, h.Claim.Token != out.Active.Token:
 			return out, err
 		case h.Claim.Until.Before(m.queue.Now()):
 			if _, _, err := m.queue.Expire(ctx, thread); err != nil {

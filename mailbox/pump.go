@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,9 +27,8 @@ const longestPause = 5 * time.Second
 
 // pump adds what streams have to share to a log, some time after it came, so that no call waits for it.
 type pump struct {
-	box  *Mailbox
-	log  store.Events
-	stop chan struct{}
+	box *Mailbox
+	log store.Events
 	// kick has an entry when there is much to add.
 	kick chan struct{}
 	work sync.WaitGroup
@@ -45,9 +46,7 @@ func newPump(m *Mailbox) *pump {
 	if !ok || m.cfg.Events.Pause < 0 {
 		return nil
 	}
-	return &pump{
-		box: m, log: log, stop: make(chan struct{}), kick: make(chan struct{}, 1), adding: make(chan struct{}, 1), marked: map[*stream]bool{},
-	}
+	return &pump{box: m, log: log, kick: make(chan struct{}, 1), adding: make(chan struct{}, 1), marked: map[*stream]bool{}}
 }
 
 // mark notes that a stream has something to share, soon if there is much.
@@ -71,10 +70,7 @@ func (p *pump) mark(s *stream, soon bool) {
 func (p *pump) take() []*stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := make([]*stream, 0, len(p.marked))
-	for s := range p.marked {
-		list = append(list, s)
-	}
+	list := slices.Collect(maps.Keys(p.marked))
 	clear(p.marked)
 	p.busy = len(list) > 0 && !p.closed
 	return list
@@ -84,16 +80,7 @@ func (p *pump) take() []*stream {
 func (p *pump) run() {
 	usual := p.box.cfg.Events.Pause
 	pause, kick := usual, p.kick
-	for {
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-kick:
-			timer.Stop()
-		case <-p.stop:
-			timer.Stop()
-			return
-		}
+	for wait(p.box.base, pause, kick) {
 		list := p.take()
 		if len(list) == 0 {
 			return
@@ -121,13 +108,7 @@ func (p *pump) flush(ctx context.Context, list ...*stream) bool {
 			}
 			break
 		}
-		rest := list[n:]
-		for _, s := range list[:n] {
-			if s.left() {
-				rest = append(rest, s)
-			}
-		}
-		list = rest
+		list = append(slices.Clone(list[n:]), slices.DeleteFunc(list[:n], func(s *stream) bool { return !s.left() })...)
 	}
 	for _, s := range list {
 		p.mark(s, false)
@@ -167,12 +148,9 @@ func (p *pump) add(ctx context.Context, list []*stream) error {
 	return nil
 }
 
-// close adds what there is, and ends.
+// close adds what there is, and ends. The mailbox has ended before.
 func (p *pump) close(ctx context.Context) {
 	p.mu.Lock()
-	if !p.closed {
-		close(p.stop)
-	}
 	p.closed = true
 	p.mu.Unlock()
 	p.work.Wait()

@@ -22,9 +22,10 @@ type execution struct {
 	suspended atomic.Bool
 	// renewing is set while its lease is kept.
 	renewing atomic.Bool
-	// abandoned is set when its mailbox was closed without it, settling when its worker is free already, under the Mailbox's lock.
+	// settling is set when its worker is free already. The Mailbox's lock guards it.
+	settling bool
+	// abandoned is set when its mailbox was closed without it.
 	abandoned atomic.Bool
-	settling  bool
 	renew     chan struct{}
 	done      chan struct{}
 }

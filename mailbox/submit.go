@@ -16,8 +16,7 @@ type Submission struct {
 	Dispatch string
 	Run      string
 	Thread   string
-	// Running is set when the thread was claimed by this process at once: for the request if it is a foreground
-	// one, for what comes first in its queue if not.
+	// Running is set when this process has claimed the thread for the request at once.
 	Running bool
 	// Repeated is set when it was there already, under the same idempotency key.
 	Repeated bool
@@ -48,7 +47,7 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	if err := m.judge(ctx, r, &e, true); err != nil {
 		return Submission{}, err
 	}
-	var interrupted queue.Interruption
+	var interrupted Interruption
 	if !r.decides() {
 		if interrupted, err = m.yield(ctx, r.Thread, e.ID); err != nil {
 			return Submission{}, err
@@ -110,68 +109,38 @@ func (m *Mailbox) submission(s queue.State) Submission {
 	return Submission{Dispatch: s.Dispatch.ID, Run: s.Dispatch.RunID, Thread: s.Dispatch.Thread, Repeated: s.Repeated, Events: m.feed(s.Dispatch.ID)}
 }
 
-// SubmitBackground queues a run. It is executed when the thread is free and
-// the time has come, by this process or another one.
+// SubmitBackground queues a run. It is executed when the thread is free and the time has come, by this process or another one: by this one
+// at once if a worker is free and nothing else is queued.
 func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, error) {
 	r, e, err := m.background(ctx, r)
 	if err != nil {
 		return Submission{}, err
 	}
-	var t *claiming
-	if m.Running() {
-		t = m.beginClaim(r.Thread) // before the loop learns of the dispatch: it would read what this call knows
-	}
-	if m.offers(r) {
-		claim := m.claimRequest()
-		e.Offer = &claim
-	}
+	e.Offer = m.offer(ctx, r)
 	queued, err := m.queue.Enqueue(ctx, e)
-	claimed := e.Offer != nil && m.offered(ctx, e, queued, err)
-	sub := m.submission(queued)
-	switch d := queued.Dispatch; {
-	case err != nil:
-		sub = Submission{}
-	case claimed:
-		sub.Running = true
-	case d.Status != Queued:
-		sub.Running = d.Status == Claimed
-	case queued.Thread.Claim == nil && !d.AvailableAt.After(m.queue.Now()):
-		sub.Running = m.dispatchNow(ctx, queued, t)
-		sub.Events.follow()
-		t = nil
+	running := false
+	if e.Offer != nil {
+		if running = err == nil && queued.Holds(e.Offer.Token); running {
+			running, _ = m.admitted(ctx, queued, queue.Settlement{Verdict: queue.GiveBack}) // what fails is left to the loop
+		}
+		if !running {
+			m.release(r.Tenant)
+		}
+		if errors.Is(err, ErrUnknownOutcome) || ctx.Err() != nil && err != nil {
+			m.giveBack(ctx, queue.Hold{Thread: e.Thread, Dispatch: e.ID, Token: e.Offer.Token})
+		}
 	}
-	if t != nil {
-		m.endClaim(r.Thread, t, claimed)
+	if err != nil {
+		return Submission{}, err
 	}
-	if err == nil && queued.Dispatch.Status == Queued {
+	if running {
+		m.spawn(queued) //nolint:contextcheck // see spawn
+	} else if queued.Dispatch.Status == Queued {
 		m.wake()
 	}
-	return sub, err
-}
-
-// offers reserves a worker for a request, so that it is queued and claimed by one transition if its thread is free.
-func (m *Mailbox) offers(r Request) bool {
-	return !m.shared() && m.Running() && !m.pauses.has(r.Tenant) && !r.At.After(m.queue.Now()) && m.reserve(r.Tenant, true) == nil
-}
-
-// offered executes what was claimed as it was queued, and reports whether it was. If the answer of the store was lost, the claim may have been
-// made: it is given back in the background, since no process executes it otherwise until its lease is over.
-func (m *Mailbox) offered(ctx context.Context, e queue.Entry, queued queue.State, err error) bool {
-	if err == nil && queued.Holds(e.Offer.Token) {
-		m.spawn(queued) //nolint:contextcheck // see spawn
-		return true
-	}
-	if errors.Is(err, ErrUnknownOutcome) || err != nil && ctx.Err() != nil {
-		giving, cancel := m.lasting(ctx)
-		m.work.Go(func() {
-			defer cancel()
-			h := queue.Hold{Thread: e.Thread, Dispatch: e.ID, Token: e.Offer.Token}
-			_, err := m.queue.Settle(giving, h, queue.Settlement{Verdict: queue.GiveBack})
-			m.cfg.Logger.DebugContext(giving, "mailbox_claim_given_back", "thread", e.Thread, "dispatch", e.ID, "error", err)
-		})
-	}
-	m.release(e.Tenant)
-	return false
+	sub := m.submission(queued)
+	sub.Running = running || queued.Repeated && queued.Dispatch.Status == Claimed
+	return sub, nil
 }
 
 // background makes the entry of a request that is queued in the background.
@@ -187,37 +156,26 @@ func (m *Mailbox) background(ctx context.Context, r Request) (Request, queue.Ent
 	return r, e, err
 }
 
-// dispatchNow claims a thread if a worker is free, or waits for the goroutine that does, and reports whether it is executed here. What fails is
-// left to the loop. It ends the claim that was begun for the thread, if there is one.
-func (m *Mailbox) dispatchNow(ctx context.Context, after queue.State, t *claiming) bool {
-	thread := after.Thread.ID
-	if t == nil && m.Running() {
-		t = m.beginClaim(thread)
+// offer reserves a worker for a request, so that it is queued and claimed by one transition if its thread is free; nil if there is none.
+func (m *Mailbox) offer(ctx context.Context, r Request) *queue.ClaimRequest {
+	if !m.Running() || m.pauses.has(r.Tenant) || r.At.After(m.queue.Now()) {
+		return nil
 	}
-	if t != nil {
-		ok, err := m.takeOne(ctx, after)
-		m.endClaim(thread, t, ok)
-		if ok || err != nil {
-			return ok
-		}
+	if claims, total, err := m.held(ctx); err != nil || m.over(claims, total, r.Tenant, 1) || m.reserve(r.Tenant, true) != nil {
+		return nil
 	}
-	m.mu.Lock()
-	t = m.claiming[thread]
-	m.mu.Unlock()
-	switch {
-	case !m.Running():
-		return false
-	case t != nil:
-		select {
-		case <-t.over:
-			return t.done
-		case <-ctx.Done():
-			return false
-		}
-	case m.execution(thread) != nil:
-		return true
-	}
-	return m.streamOf(after.Dispatch.ID) != nil // another goroutine may have been first, and the execution may be over
+	claim := m.claimRequest()
+	return &claim
+}
+
+// giveBack returns a claim that may have been made, in the background: otherwise no process executes it until its lease is over.
+func (m *Mailbox) giveBack(ctx context.Context, h queue.Hold) {
+	ctx, cancel := m.lasting(ctx)
+	m.work.Go(func() {
+		defer cancel()
+		_, err := m.queue.Settle(ctx, h, queue.Settlement{Verdict: queue.GiveBack})
+		m.cfg.Logger.DebugContext(ctx, "mailbox_claim_given_back", "thread", h.Thread, "dispatch", h.Dispatch, "error", err)
+	})
 }
 
 // SubmitWithin queues a request through another view of the store, as of a transaction that the caller has begun: see pgstore.Store.Within.

@@ -21,36 +21,14 @@ func (m *Mailbox) poll(ctx context.Context, h Thread) (bool, error) {
 			return true, err
 		}
 	}
-	begun := m.beginClaim(h.ID)
-	if begun == nil {
-		return false, nil // another goroutine does it
-	}
-	done, err := m.take(ctx, h, queue.State{})
-	m.endClaim(h.ID, begun, done)
-	return done, err
+	return m.take(ctx, h)
 }
 
 // errCrowded is a claim that was not made, or was given back, since all processes together had as many as they may.
 var errCrowded = errors.New("as many executions as there may be")
 
-// takeOne is take, unless all processes together have as many executions as they may: [errCrowded].
-func (m *Mailbox) takeOne(ctx context.Context, after queue.State) (bool, error) {
-	h := after.Thread
-	if m.pauses.has(h.Tenant) {
-		return false, nil
-	}
-	claims, total, err := m.held(ctx)
-	if err == nil && m.over(claims, total, h.Tenant, 1) {
-		err = errCrowded
-	}
-	if err != nil {
-		return false, err
-	}
-	return m.take(ctx, h, after)
-}
-
-// take claims a thread and executes what it was claimed for, if a worker is free. It reports whether it did. The caller has begun the claim.
-func (m *Mailbox) take(ctx context.Context, h Thread, after queue.State) (bool, error) {
+// take claims a thread and executes what it was claimed for, if a worker is free. It reports whether it did.
+func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
@@ -59,9 +37,7 @@ func (m *Mailbox) take(ctx context.Context, h Thread, after queue.State) (bool, 
 	}
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
-	request := m.claimRequest()
-	request.After = after
-	claimed, ok, err := m.queue.Claim(ctx, h.ID, request)
+	claimed, ok, err := m.queue.Claim(ctx, h.ID, m.claimRequest())
 	if err == nil && ok && !m.Running() {
 		_, err = m.queue.Settle(ctx, claimed.Hold(), queue.Settlement{Verdict: queue.GiveBack})
 		ok = false
@@ -77,40 +53,6 @@ func (m *Mailbox) take(ctx context.Context, h Thread, after queue.State) (bool, 
 	}
 	m.spawn(claimed) //nolint:contextcheck // see spawn
 	return true, nil
-}
-
-// claiming is a claim under way. It is over when that is closed.
-type claiming struct {
-	over chan struct{}
-	// done is set when the thread was claimed then, missed when another goroutine wanted to make it.
-	done, missed bool
-}
-
-// beginClaim begins a claim. It returns nil while another one of the thread is under way in this process: of the two one would find that there is
-// nothing to do, and not that it is being done here.
-func (m *Mailbox) beginClaim(thread string) *claiming {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if t := m.claiming[thread]; t != nil {
-		t.missed = true
-		return nil
-	}
-	t := &claiming{over: make(chan struct{})}
-	m.claiming[thread] = t
-	return t
-}
-
-// endClaim ends it. When it was missed, and nothing came of it, the loop polls again.
-func (m *Mailbox) endClaim(thread string, t *claiming, done bool) {
-	m.mu.Lock()
-	delete(m.claiming, thread)
-	t.done = done
-	again := t.missed && !done
-	m.mu.Unlock()
-	close(t.over)
-	if again {
-		m.wake()
-	}
 }
 
 // lasting is a context in which to claim a thread. It outlives the call that asks for it, and the loops: what was claimed

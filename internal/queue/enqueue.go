@@ -80,7 +80,7 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
 	if now := q.Now(); e.AvailableAt.Before(now) {
 		e.AvailableAt = now
 	}
-	known := q.recent.get(e.Thread)
+	known := q.memory.get(e.Thread)
 	switch {
 	case known == nil && e.Unread:
 		known = unread(e.Thread)
@@ -101,10 +101,11 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
 	if err != nil {
 		return State{}, err
 	}
-	q.recent.put(e.Thread, known)
-	if s.seen = known; s.Claim != nil && (e.Claim != nil || e.Offer != nil && s.Holds(e.Offer.Token)) {
-		q.holds.Store(e.Thread, known)
+	state := asBefore
+	if claim := cmp.Or(e.Claim, e.Offer); claim != nil && s.Holds(claim.Token) {
+		state = nowClaimed
 	}
+	q.memory.keep(e.Thread, known, state)
 	return s, nil
 }
 

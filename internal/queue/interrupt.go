@@ -20,11 +20,11 @@ type Interrupt struct {
 
 // Interruption is what an interrupt came to.
 type Interruption struct {
-	ID string
-	// Epoch is the thread's new one.
+	// ID names the interrupt, Epoch is the thread's new one.
+	ID    string
 	Epoch uint64
 	// Active is what the thread is claimed for; it is stale now.
-	Active *State
+	Active *Dispatch
 	// Superseded were queued, and Kept still are.
 	Superseded []Dispatch
 	Kept       int
@@ -53,7 +53,7 @@ func interrupt(t *turn, i Interrupt) (out Interruption) {
 		return out
 	}
 	if c := t.thread.Claim; c != nil {
-		active := t.state(c.Dispatch)
+		active := t.dispatches[c.Dispatch]
 		out.Active = &active
 	}
 	t.thread.Epoch++

@@ -17,8 +17,6 @@ type ClaimRequest struct {
 	Instance string
 	// NewRun is the id of the run that a dispatch gets whose own has ended without it; Instance when empty.
 	NewRun string
-	// After is what this process made of the thread right before, if it did: then the thread is not read again.
-	After State
 }
 
 // Claim claims a thread for the first dispatch in its queue that is due. It is false when there is none, or the thread is claimed.
@@ -28,14 +26,14 @@ func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (s Sta
 	}
 	ctx, end := q.Begin(ctx, Operation{Name: OpClaim, Thread: thread})
 	defer func() { end(!ok, err) }()
-	held := q.held(thread)
-	known := cmp.Or(r.After.seen, held, q.recent.get(thread), new(seen))
-	q.holds.Store(thread, known)
-	defer func() {
-		if !ok && held == nil {
-			q.holds.CompareAndDelete(thread, known)
-		}
-	}()
+	known := cmp.Or(q.memory.get(thread), new(seen))
+	if !q.memory.keep(thread, known, nowClaimed) {
+		defer func() {
+			if !ok {
+				q.memory.keep(thread, known, nowFree)
+			}
+		}()
+	}
 	for more := true; more && err == nil; {
 		err = q.transition(ctx, thread, need{next: true, requests: true, known: known}, func(t *turn) error {
 			var won string

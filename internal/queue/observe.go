@@ -56,27 +56,6 @@ type Operation struct {
 	Thread, Dispatch string
 }
 
-// Results of operations. Empty is one that found nothing to do, lost one of a process that does not hold the thread any more.
-const (
-	resultOK    = "ok"
-	resultError = "error"
-	resultEmpty = "empty"
-	resultLost  = "lost"
-)
-
-func operationResult(empty bool, err error) string {
-	switch {
-	case errors.Is(err, ErrConflict):
-		return resultLost
-	case err != nil:
-		return resultError
-	case empty:
-		return resultEmpty
-	default:
-		return resultOK
-	}
-}
-
 // Begin passes an operation to the observers, and end its result: empty when there was nothing to do.
 func (q *Queue) Begin(ctx context.Context, o Operation) (_ context.Context, end func(empty bool, err error)) {
 	_ = q.clock.sync(ctx) // what needs the time fails by itself if there is none
@@ -88,8 +67,17 @@ func (q *Queue) Begin(ctx context.Context, o Operation) (_ context.Context, end 
 		ctx, ends[i] = observer.Operation(ctx, o) //nolint:fatcontext // each observer adds its own
 	}
 	return ctx, func(empty bool, err error) {
+		result := "ok"
+		switch {
+		case errors.Is(err, ErrConflict):
+			result = "lost" // by a process that does not hold the thread any more
+		case err != nil:
+			result = "error"
+		case empty:
+			result = "empty" // it found nothing to do
+		}
 		for _, end := range ends {
-			end(operationResult(empty, err), err)
+			end(result, err)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,10 +48,7 @@ type Queue struct {
 	newID     func() string
 	limits    Limits
 	clock     *clock
-	// holds has what was seen of the threads that this process has claimed, by id.
-	holds sync.Map
-	// recent has what was seen of other threads.
-	recent recent
+	memory    memory
 }
 
 // New checks the config and makes a Queue.
@@ -129,13 +125,13 @@ func (q *Queue) change(ctx context.Context, o Operation, n need, rule func(*turn
 
 // transition reads what a rule needs, applies the rule and writes what it changed, all or nothing. A rule may be applied several times, to
 // newer states; the last one counts. Nothing is written after an error of the rule. It begins with what is known of the thread, and
-// leaves there what it made of it; that is what was seen of a thread that this process has claimed, unless the need names something else.
+// leaves there what it made of it.
 func (q *Queue) transition(ctx context.Context, thread string, n need, rule func(*turn) error) error {
 	now, err := q.Time(ctx)
 	if err != nil {
 		return wrap("thread", thread, err)
 	}
-	known := cmp.Or(n.known, q.held(thread))
+	known := cmp.Or(n.known, q.memory.get(thread))
 	for range attempts {
 		if err := context.Cause(ctx); err != nil {
 			return wrap("thread", thread, err)
@@ -168,18 +164,10 @@ func (q *Queue) transition(ctx context.Context, thread string, n need, rule func
 	return wrap("thread", thread, fmt.Errorf("%w: other processes came between %d times", ErrConflict, attempts))
 }
 
-// held returns what was seen of a thread that this process has claimed, nil if it has not.
-func (q *Queue) held(thread string) *seen {
-	known, _ := q.holds.Load(thread)
-	s, _ := known.(*seen)
-	return s
-}
-
-// Held returns the record of a thread that this process has claimed as this process saw it last, or one of which nothing is known: for what the
-// store checks again.
+// Held returns the record of a thread that this process has claimed as this process saw it last, for what the store checks again.
 func (q *Queue) Held(thread string) Thread {
 	t := Thread{ID: thread}
-	_ = q.held(thread).view(thread).decode(cellID{kindThread, ""}, &t)
+	_ = q.memory.get(thread).view(thread).decode(cellID{kindThread, ""}, &t)
 	return t
 }
 

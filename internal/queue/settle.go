@@ -71,8 +71,7 @@ func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (out State, er
 		return true, err
 	})
 	if settled {
-		q.recent.put(h.Thread, q.held(h.Thread))
-		q.holds.Delete(h.Thread)
+		q.memory.keep(h.Thread, q.memory.get(h.Thread), nowFree)
 	}
 	return out, err
 }

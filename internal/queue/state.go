@@ -13,8 +13,6 @@ type State struct {
 	Repeated bool
 	// First is set when the claim is the first one of the dispatch.
 	First bool
-
-	seen *seen
 }
 
 // Holds reports whether the dispatch has been claimed with the token and still is.

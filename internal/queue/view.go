@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/mortise-dev/mortise/store"
 )
@@ -44,38 +43,6 @@ type view struct {
 	length int
 	// read has the ranges of which all cells are known.
 	read map[store.Range]bool
-}
-
-// seen is a thread as the latest transition of this process left it, so that the next one need not read it. It may be old: a batch that relies
-// on it names the revision, and the store refuses it then. A nil one knows nothing.
-type seen struct {
-	mu   sync.Mutex
-	last *view
-}
-
-// view begins to read a thread, with what is known of it.
-func (s *seen) view(thread string) *view {
-	if s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if v := s.last; v != nil && v.thread == thread {
-			return &view{
-				thread: thread, revision: v.revision, started: true, guessed: true, whole: v.whole,
-				cells: maps.Clone(v.cells), length: v.length, read: maps.Clone(v.read),
-			}
-		}
-	}
-	return &view{thread: thread, cells: map[cellID][]byte{}, read: map[store.Range]bool{}}
-}
-
-func (s *seen) set(v *view) {
-	if s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if v == nil || s.last == nil || v.revision >= s.last.revision {
-			s.last = v
-		}
-	}
 }
 
 // wrote makes the view that of the revision which a batch has made. It keeps what rules read.

@@ -74,7 +74,7 @@ func lostAnswers(w *world) {
 	must(w.t, err)
 	same(w.t, "superseded", ids(out.Superseded), "d1")
 	equal(w.t, "kept", out.Kept, 1)
-	equal(w.t, "active", out.Active.Dispatch.ID, "active")
+	equal(w.t, "active", out.Active.ID, "active")
 	w.clock.Add(2 * lease)
 	lose = 2
 	k, ok, err := q.Expire(w.ctx(), "held")
