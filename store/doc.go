@@ -19,7 +19,7 @@
 // process, also behind a partition: a server that cannot be sure of that answers with an error. So do Scan and Count, but that a leader of JetStream
 // which was cut off from the others may lag by some seconds.
 //
-// Failures: an error other than the ones below means that the batch may have been applied. The caller repeats it under the same ID, or reads.
+// Failures: an error other than the ones below, and not marked by [NotApplied], means that the batch may have been applied. The caller repeats it under the same ID, or reads.
 // [ApplySurely] and [Update] do that.
 //
 // # Concurrency

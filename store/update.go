@@ -19,6 +19,14 @@ const (
 // ErrOutcomeUnknown is an error of [ApplySurely]: the batch may have been applied.
 var ErrOutcomeUnknown = errors.New("outcome unknown")
 
+// NotApplied marks an error of Apply after which a store knows that it has changed nothing, and never will: it was not reached, or it
+// refused.
+func NotApplied(err error) error { return notAppliedError{err} }
+
+type notAppliedError struct{ error }
+
+func (n notAppliedError) Unwrap() error { return n.error }
+
 // certain reports whether nothing was changed, by an error of Apply.
 func certain(err error) bool {
 	return errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid)
@@ -30,23 +38,34 @@ func ApplySurely(ctx context.Context, s Store, b Batch) (uint64, error) {
 	if b.ID == "" {
 		b.ID = uuid.NewString()
 	}
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
 	var failed error
+	known := true
 	for attempt := range sureAttempts {
 		revision, err := s.Apply(ctx, b)
-		if err == nil || certain(err) && failed == nil {
+		if err == nil || certain(err) && known {
 			return revision, err
 		}
 		if certain(err) { // a batch that dropped its thread is not remembered
 			return 0, fmt.Errorf("store: thread %.80q: %w: %w, after %w", b.Thread, ErrOutcomeUnknown, err, failed)
 		}
-		failed = err
+		failed, known = err, known && errors.As(err, new(notAppliedError))
 		timer := time.NewTimer(surePause << attempt)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return 0, fmt.Errorf("store: thread %.80q: %w: %w", b.Thread, ErrOutcomeUnknown, errors.Join(failed, context.Cause(ctx)))
+			failed = errors.Join(failed, context.Cause(ctx))
+			if known {
+				return 0, failed
+			}
+			return 0, fmt.Errorf("store: thread %.80q: %w: %w", b.Thread, ErrOutcomeUnknown, failed)
 		}
+	}
+	if known {
+		return 0, failed
 	}
 	return 0, fmt.Errorf("store: thread %.80q: %w: %w", b.Thread, ErrOutcomeUnknown, failed)
 }

@@ -14,6 +14,9 @@ import (
 // errStale is a message that was refused because of what was written before it.
 var errStale = errors.New("other operations were written first")
 
+// errOffline is that no server is connected.
+var errOffline = errors.New("no server is connected")
+
 // Apply implements store.Store.
 func (s *Store) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 	if err := b.Validate(); err != nil {
@@ -54,11 +57,11 @@ func (s *Store) apply(ctx context.Context, b *store.Batch) (uint64, error) {
 			return revision, err
 		}
 		if late := pause(ctx, n); late != nil {
-			return 0, errors.Join(late, err)
+			return 0, store.NotApplied(errors.Join(late, err))
 		}
 		if errors.Is(err, errStale) {
 			if err := s.learn(ctx, &p); err != nil {
-				return 0, err
+				return 0, store.NotApplied(err)
 			}
 		}
 	}
@@ -91,6 +94,9 @@ func (s *Store) try(ctx context.Context, p *attempt) (uint64, error) {
 	msgs, err := s.operation(p, v)
 	if err != nil {
 		return 0, err
+	}
+	if !s.nc.IsConnected() {
+		return 0, errOffline // the client would send it later, perhaps too late
 	}
 	seq, err := s.publish(ctx, msgs)
 	if err != nil {

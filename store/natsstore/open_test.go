@@ -143,10 +143,15 @@ func TestRestart(t *testing.T) {
 	want := describe(t, s, "t")
 	first.Shutdown()
 	first.WaitForShutdown()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if snap, err := s.Read(ctx, "t", store.Query{}); err == nil {
 		t.Errorf("without a server it answers %+v", snap)
+	}
+	again, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer stop()
+	if _, err := store.ApplySurely(again, s, store.Batch{Thread: "u"}); err == nil || errors.Is(err, store.ErrOutcomeUnknown) {
+		t.Errorf("a known outcome is %v", err)
 	}
 	serve(t, func(o *server.Options) {
 		o.StoreDir, o.SyncAlways = dir, true
@@ -156,12 +161,12 @@ func TestRestart(t *testing.T) {
 		t.Errorf("after a restart it has %.200s, want %.200s", got, want)
 	}
 	next := apply(t, s, store.Batch{Thread: "t", Base: store.AnyRevision, Put: []store.Cell{{Kind: "a", Value: []byte("y")}}})
-	again := open(t, url, name)
-	snap, err := again.Read(t.Context(), "t", store.Query{Cells: []store.Range{store.All("a")}})
+	other := open(t, url, name)
+	snap, err := other.Read(t.Context(), "t", store.Query{Cells: []store.Range{store.All("a")}})
 	if err != nil || snap.Revision != next || string(snap.Cells[0].Value) != "y" {
 		t.Errorf("got %+v, %v", snap, err)
 	}
-	if now, err := again.Time(t.Context()); err != nil || time.Since(now).Abs() > time.Minute {
+	if now, err := other.Time(t.Context()); err != nil || time.Since(now).Abs() > time.Minute {
 		t.Errorf("the time is %v, %v", now, err)
 	}
 }

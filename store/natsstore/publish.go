@@ -123,5 +123,5 @@ func refused(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.Code == http.StatusServiceUnavailable || api.ErrorCode == tooManyBatches || api.ErrorCode == incompleteBatch
 	}
-	return errors.Is(err, nats.ErrNoResponders)
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errOffline)
 }

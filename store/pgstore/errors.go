@@ -29,7 +29,11 @@ func (s *Store) read(ctx context.Context, what string, run func(context.Context,
 
 // write runs a statement, again if it certainly changed nothing.
 func (s *Store) write(ctx context.Context, what string, run func(context.Context, *pgx.Conn) error) error {
-	return s.run(ctx, what, false, run)
+	err := s.run(ctx, what, false, run)
+	if err != nil && (answered(err) || pgconn.SafeToRetry(err)) {
+		return store.NotApplied(err)
+	}
+	return err
 }
 
 func (s *Store) run(ctx context.Context, what string, harmless bool, run func(context.Context, *pgx.Conn) error) error {
@@ -59,7 +63,7 @@ func (s *Store) limit(ctx context.Context) (context.Context, context.CancelFunc)
 func (s *Store) once(ctx context.Context, run func(context.Context, *pgx.Conn) error) (broke bool, err error) {
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return false, err
+		return false, store.NotApplied(err)
 	}
 	defer c.Release()
 	err = run(ctx, c.Conn())

@@ -49,6 +49,9 @@ func TestRestart(t *testing.T) {
 	if _, err := s.Apply(t.Context(), put("t", store.AnyRevision)); err == nil || strings.Contains(err.Error(), server.Password()) {
 		t.Errorf("got %v", err)
 	}
+	if _, err := store.ApplySurely(t.Context(), s, put("t", store.AnyRevision)); err == nil || errors.Is(err, store.ErrOutcomeUnknown) {
+		t.Errorf("a known outcome is %v", err)
+	}
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
@@ -20,7 +21,7 @@ func (w *writer) group(ctx context.Context) {
 	t, err := w.begin(ctx)
 	if err != nil {
 		if !errors.Is(err, errIdle) {
-			finish(w.takeAll(), err)
+			finish(w.takeAll(), store.NotApplied(err))
 		}
 		return
 	}
@@ -35,7 +36,7 @@ func (w *writer) group(ctx context.Context) {
 		if err := w.run(ctx, t, j, len(jobs) > 0); err != nil {
 			_ = t.script(ctx, "ROLLBACK") // there may be no transaction any more
 			w.restore(jobs)               // nothing of them was written, and they did nothing wrong
-			finish([]*job{j}, err)
+			finish([]*job{j}, store.NotApplied(err))
 			return
 		}
 		jobs = append(jobs, j)

@@ -212,6 +212,9 @@ func TestMoved(t *testing.T) {
 						t.Errorf("apply: %v", err)
 					}
 				}
+				if _, err := store.ApplySurely(t.Context(), s, put("t", "2", "lost")); errors.Is(err, store.ErrOutcomeUnknown) {
+					t.Errorf("a known outcome is %v", err)
+				}
 				if err := s.Health(t.Context()); !errors.Is(err, sqlitestore.ErrMoved) {
 					t.Errorf("health: %v", err)
 				}
