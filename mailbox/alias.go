@@ -54,9 +54,6 @@ const (
 	DeadLetter = queue.DeadLetter
 )
 
-// Statuses lists all that a dispatch can have, in the order of its life.
-func Statuses() []Status { return queue.Statuses() }
-
 // Statuses of a run. Done is terminal.
 const (
 	RunCreated = queue.RunCreated

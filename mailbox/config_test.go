@@ -83,7 +83,7 @@ func TestConfig(t *testing.T) {
 		},
 		"dispatch_status_enum_variants": func(t *testing.T) {
 			var names []string
-			for _, s := range mailbox.Statuses() {
+			for _, s := range queue.Statuses() {
 				names = append(names, string(s))
 				equal(t, "validity of "+string(s), s.Valid(), true)
 				equal(t, "terminality of "+string(s), s.Terminal(), s != mailbox.Queued && s != mailbox.Claimed)
@@ -92,7 +92,7 @@ func TestConfig(t *testing.T) {
 			equal(t, "validity of a strange one", mailbox.Status("Running").Valid(), false)
 		},
 		"dispatch_status_queued_zero": func(t *testing.T) {
-			equal(t, "the first status", mailbox.Statuses()[0], mailbox.Queued)
+			equal(t, "the first status", queue.Statuses()[0], mailbox.Queued)
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			c, err := m.Count(t.Context())
 			must(t, err)

@@ -67,22 +67,41 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	}
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
-	claimed, err := m.queue.Enqueue(ctx, e)
-	if err != nil || !claimed.Holds(claim.Token) {
-		m.release(r.Tenant)
-		if err == nil {
-			err = wrap("thread", r.Thread, ErrBusy)
-		}
-		return Submission{}, err
+	claimed, running, err := m.enqueue(ctx, e, queue.Settlement{Verdict: queue.Withdraw, Error: ErrFull.Error()})
+	switch {
+	case running:
+		sub := m.submission(claimed)
+		sub.Running, sub.Superseded = true, interrupted.Superseded
+		return sub, nil
+	case err == nil && claimed.Repeated:
+		err = wrap("thread", r.Thread, ErrBusy)
+	case err == nil:
+		err = wrap("thread", r.Thread, ErrFull)
 	}
-	if ok, err := m.admitted(ctx, claimed, queue.Settlement{Verdict: queue.Withdraw, Error: ErrFull.Error()}); err != nil || !ok {
-		m.release(r.Tenant)
-		return Submission{}, wrap("thread", r.Thread, cmp.Or(err, ErrFull))
+	return Submission{}, err
+}
+
+// enqueue queues an entry, and executes it if it was claimed in the same transition, with the worker that was reserved for it. One that is one
+// execution too many is settled otherwise.
+func (m *Mailbox) enqueue(ctx context.Context, e queue.Entry, otherwise queue.Settlement) (s queue.State, running bool, err error) {
+	claim := cmp.Or(e.Claim, e.Offer)
+	s, err = m.queue.Enqueue(ctx, e)
+	if claim == nil {
+		return s, false, err
 	}
-	m.spawn(claimed) //nolint:contextcheck // see spawn
-	sub := m.submission(claimed)
-	sub.Running, sub.Superseded = true, interrupted.Superseded
-	return sub, nil
+	unknown := errors.Is(err, ErrUnknownOutcome) || ctx.Err() != nil && err != nil
+	if running = err == nil && s.Holds(claim.Token); running {
+		running, err = m.admitted(ctx, s, otherwise)
+	}
+	if running {
+		m.spawn(s) //nolint:contextcheck // see spawn
+		return s, true, nil
+	}
+	m.release(e.Tenant)
+	if unknown {
+		m.giveBack(ctx, queue.Hold{Thread: e.Thread, Dispatch: e.ID, Token: claim.Token})
+	}
+	return s, false, err
 }
 
 // submitted returns what became of a request with the same idempotency key before.
@@ -117,25 +136,11 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 		return Submission{}, err
 	}
 	e.Offer = m.offer(ctx, r)
-	queued, err := m.queue.Enqueue(ctx, e)
-	running := false
-	if e.Offer != nil {
-		if running = err == nil && queued.Holds(e.Offer.Token); running {
-			running, _ = m.admitted(ctx, queued, queue.Settlement{Verdict: queue.GiveBack}) // what fails is left to the loop
-		}
-		if !running {
-			m.release(r.Tenant)
-		}
-		if errors.Is(err, ErrUnknownOutcome) || ctx.Err() != nil && err != nil {
-			m.giveBack(ctx, queue.Hold{Thread: e.Thread, Dispatch: e.ID, Token: e.Offer.Token})
-		}
-	}
-	if err != nil {
+	queued, running, err := m.enqueue(ctx, e, queue.Settlement{Verdict: queue.GiveBack})
+	if queued.Dispatch.ID == "" { // else it is queued, and what failed is left to the loop
 		return Submission{}, err
 	}
-	if running {
-		m.spawn(queued) //nolint:contextcheck // see spawn
-	} else if queued.Dispatch.Status == Queued {
+	if !running && queued.Dispatch.Status == Queued {
 		m.wake()
 	}
 	sub := m.submission(queued)

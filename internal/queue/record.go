@@ -2,12 +2,8 @@ package queue
 
 import "time"
 
-// Priorities: lower is earlier.
-const (
-	PriorityHighest uint8 = 0
-	PriorityDefault uint8 = 128
-	PriorityLowest  uint8 = 255
-)
+// PriorityDefault is the priority of what names none: lower is earlier, from 0 to 255.
+const PriorityDefault uint8 = 128
 
 // Dispatch is one delivery of a request to a run. Times have milliseconds; zero
 // times and empty strings mean that there is none. All fields but Request and Seq

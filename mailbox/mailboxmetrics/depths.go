@@ -62,7 +62,7 @@ func (d *depths) Collect(out chan<- prometheus.Metric) {
 		d.errors.Inc()
 	} else {
 		out <- prometheus.MustNewConstMetric(d.queue, prometheus.GaugeValue, float64(counts[mailbox.Queued]))
-		for _, s := range mailbox.Statuses() {
+		for _, s := range queue.Statuses() {
 			out <- prometheus.MustNewConstMetric(d.depth, prometheus.GaugeValue, float64(counts[s]), string(s))
 		}
 	}
