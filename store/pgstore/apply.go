@@ -31,7 +31,7 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		return revision, s.notifyInside(ctx, b.Notify)
+		return revision, s.notify(ctx, b.Notify) // the server does so when the transaction is committed
 	}
 	m := &member{batch: &b}
 	if err := s.groups.join(ctx, m, func() { s.together(ctx, m) }); err != nil {

@@ -57,26 +57,29 @@ func (s *Store) notifying(ctx context.Context) {
 		select {
 		case <-s.notices.some:
 			_ = wait.For(ctx, notifyAfter)
-			s.notify(ctx)
+			s.notifyTaken(ctx)
 		case <-ctx.Done():
-			s.notify(ctx)
+			s.notifyTaken(ctx)
 			return
 		}
 	}
 }
 
-func (s *Store) notify(ctx context.Context) {
+func (s *Store) notifyTaken(ctx context.Context) {
 	topics := s.notices.take()
-	if len(topics) == 0 {
-		return
-	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), brief)
 	defer cancel()
-	err := s.write(limited, "notify", func(ctx context.Context, c *pgx.Conn) error {
+	if err := s.notify(limited, topics); err != nil {
+		s.cfg.Logger.WarnContext(ctx, "pgstore_not_notified", "topics", len(topics), "error", err)
+	}
+}
+
+func (s *Store) notify(ctx context.Context, topics []string) error {
+	if len(topics) == 0 {
+		return nil
+	}
+	return s.write(ctx, "notify", func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, s.sql.notify, payloads(topics))
 		return err
 	})
-	if err != nil {
-		s.cfg.Logger.WarnContext(ctx, "pgstore_not_notified", "topics", len(topics), "error", err)
-	}
 }

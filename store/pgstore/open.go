@@ -22,8 +22,8 @@ type Store struct {
 	// sql has the statements, with the schema.
 	sql  statements
 	pool *pgxpool.Pool
-	hub  wait.Hub
-	// tx is the caller's transaction, of a store that Within has returned. Such a store has nothing else but the two fields above.
+	hub  *wait.Hub
+	// tx is the caller's transaction, of a store that Within has returned. Such a store has cfg, sql and hub besides.
 	tx pgx.Tx
 	// groups has the batches that are to be applied, notices the topics to notify.
 	groups  groups
@@ -48,7 +48,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, sql: newStatements(cfg.Schema), notices: newNotices()}
+	s := &Store{cfg: cfg, sql: newStatements(cfg.Schema), hub: &wait.Hub{}, notices: newNotices()}
 	limited, cancel := s.limit(ctx)
 	defer cancel()
 	if err := s.open(limited, pc); err != nil {
