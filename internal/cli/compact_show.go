@@ -177,19 +177,13 @@ func (r *CompactionsReport) writeView(out io.Writer) error {
 
 func (r *CompactionsReport) write(out io.Writer, format string) error {
 	if format == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(r)
+		return writeJSON(out, r)
 	}
 	t := newTable(out)
 	for i := range r.Threads {
 		r.Threads[i].tables(t)
 	}
-	if t.err != nil {
-		return t.err
-	}
-	return t.tw.Flush()
+	return t.end()
 }
 
 func (r *ThreadCompactionsReport) tables(t *table) {
