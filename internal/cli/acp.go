@@ -20,7 +20,8 @@ import (
 
 // acpOptions are the flags of mortise acp.
 type acpOptions struct {
-	config, store, agent, logLevel string
+	config, store, agent string
+	logLevel             slog.Level
 }
 
 const acpLong = `Speak the Agent Client Protocol on standard input and output, so that an editor uses
@@ -45,20 +46,16 @@ func newACP(s Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runACP(cmd.Context(), s, o) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder)")
-	f.StringVar(&o.store, "store", "", "SQLite file, or nats:// or postgres:// URL (overrides MORTISE_STORE and store of the config)")
+	configFlag(f, &o.config, "")
+	f.StringVar(&o.store, "store", "", storeUsage)
 	f.StringVar(&o.agent, "agent", "", "agent of new runs (default default_agent of the config)")
-	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, to standard error")
+	levelFlag(f, &o.logLevel, slog.LevelWarn)
 	return cmd
 }
 
 // runACP is mortise acp.
 func runACP(ctx context.Context, s Streams, o acpOptions) error {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
-	}
-	logger := slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level}))
+	logger := slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: o.logLevel}))
 	cfg, err := s.links.loadConfig(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG")))
 	if err == nil {
 		err = cfg.forACP(o)

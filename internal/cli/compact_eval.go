@@ -101,7 +101,7 @@ func newCompactEval(s Streams) *cobra.Command {
 	f.StringSliceVar(&o.budgets, "budgets", []string{"10%"}, "how long a summary may be")
 	f.StringSliceVar(&o.chains, "chain", []string{"1", "2", "4", "8"}, "how many compactions follow each other")
 	f.StringSliceVar(&o.growths, "growth", []string{string(eval.OfWhole), string(eval.OfSaid)}, "budget along a chain: whole, said or both")
-	f.StringVarP(&o.output, "output", "o", "table", "report as table or json")
+	outputFlag(f, &o.output, "report as table or json")
 	f.StringSliceVar(&o.plots, "plot", nil, "draw the scores into FILE.svg")
 	f.Float64Var(&o.minSurvival, "min-survival", 0, "least literal score of a policy, from 0 to 1")
 	f.Float64Var(&o.minGrounded, "min-grounded", 0, "least grounded score of a policy, from 0 to 1")
@@ -161,9 +161,6 @@ func compactEval(ctx context.Context, s Streams, paths []string, o evalOptions) 
 // measured reads the flags that select what to measure, and checks the others.
 func (o *evalOptions) measured() (eval.Config, error) {
 	var c eval.Config
-	if o.output != "table" && o.output != "json" {
-		return c, fmt.Errorf("--output %q: must be table or json", o.output)
-	}
 	for flag, v := range map[string]float64{"--min-survival": o.minSurvival, "--min-grounded": o.minGrounded} {
 		if !(v >= 0 && v <= 1) {
 			return c, fmt.Errorf("%s %v: must be from 0 to 1", flag, v)

@@ -66,9 +66,6 @@ const leastFacts = 8
 // futureConfig reads the flags, and refuses those of the other measure.
 func (o *evalOptions) futureConfig() (future.Config, error) {
 	c := future.Config{Least: leastFacts, Chains: []int{1, 8}}
-	if o.output != "table" && o.output != "json" {
-		return c, fmt.Errorf("--output %q: must be table or json", o.output)
-	}
 	for _, flag := range []string{"probes", "budgets", "growth", "plot", "min-survival", "min-grounded"} {
 		if o.set(flag) {
 			return c, fmt.Errorf("--%s does not fit --future, which has --sizes, --chain and --policies", flag)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -21,10 +20,7 @@ type FutureReport struct {
 // write prints the report.
 func (r *FutureReport) write(out io.Writer, format string) error {
 	if format == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(r)
+		return writeJSON(out, r)
 	}
 	t := newTable(out)
 	for _, m := range r.Modules {
@@ -45,10 +41,7 @@ func (r *FutureReport) write(out io.Writer, format string) error {
 		t.row("%s", text)
 	}
 	t.row("%.1f s", float64(r.WallMS)/1000)
-	if t.err != nil {
-		return t.err
-	}
-	return t.tw.Flush()
+	return t.end()
 }
 
 func futureLegend() []string {

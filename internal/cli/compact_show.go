@@ -59,9 +59,6 @@ func newCompactShow(s Streams) *cobra.Command {
   mortise compact show mortise.db --thread main`,
 		Args: takesOne("FILE|URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "table" && output != "json" {
-				return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", output))
-			}
 			r, err := readCompactions(cmd.Context(), s.links, args[0], id)
 			if err != nil {
 				return with(ExitSession, err)
@@ -74,7 +71,7 @@ func newCompactShow(s Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&id, "thread", "", "only the thread with this id")
-	f.StringVarP(&output, "output", "o", "table", "table or json")
+	outputFlag(f, &output, "table or json")
 	f.BoolVar(&view, "view", false, "print what the model sees, one message a line as JSON")
 	return cmd
 }
@@ -180,19 +177,13 @@ func (r *CompactionsReport) writeView(out io.Writer) error {
 
 func (r *CompactionsReport) write(out io.Writer, format string) error {
 	if format == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(r)
+		return writeJSON(out, r)
 	}
 	t := newTable(out)
 	for i := range r.Threads {
 		r.Threads[i].tables(t)
 	}
-	if t.err != nil {
-		return t.err
-	}
-	return t.tw.Flush()
+	return t.end()
 }
 
 func (r *ThreadCompactionsReport) tables(t *table) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -63,10 +62,7 @@ func (r *Measured) leftOut(p *evalProgress, format string, args ...any) {
 // write prints the report.
 func (r *EvalReport) write(out io.Writer, format string) error {
 	if format == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(r)
+		return writeJSON(out, r)
 	}
 	t := newTable(out)
 	for _, m := range r.Modules {
@@ -79,10 +75,7 @@ func (r *EvalReport) write(out io.Writer, format string) error {
 	t.row("k: compactions in a chain, each with the budget of the whole session (said: of what was said so far)")
 	t.row("kept: what the last compaction of the chain has of what the first one kept of the same facts")
 	t.row("saved tokens, prose (words in runs of five as said), modified files named: after one compaction; %.1f s", float64(r.WallMS)/1000)
-	if t.err != nil {
-		return t.err
-	}
-	return t.tw.Flush()
+	return t.end()
 }
 
 // setTables writes a table for each budget of a set.

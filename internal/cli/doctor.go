@@ -73,7 +73,7 @@ func newDoctor(s Streams) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), s, &o) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder)")
+	configFlag(f, &o.config, "")
 	f.StringVar(&o.store, "store", "", "store (overrides MORTISE_STORE and store of the config)")
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT of the API (overrides MORTISE_LISTEN and serve.listen)")
 	f.StringVar(&o.admin, "admin", "", "HOST:PORT of the operator's API (overrides MORTISE_ADMIN and serve.admin)")

@@ -55,8 +55,8 @@ func newExplain(s Streams) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, if there is one)")
-	f.StringVarP(&o.output, "output", "o", "table", "table or json")
+	configFlag(f, &o.config, ", if there is one")
+	outputFlag(f, &o.output, "table or json")
 	f.StringVar(&o.store, "store", "", "the SQLite file, nats:// or postgres:// URL of the records, as for mortise run (overrides MORTISE_RECORD_STORE and the config)")
 	f.StringVar(&o.plugin, "plugin", "", "only what this plugin did")
 	f.BoolVar(&o.all, "all", false, "in the table, also hooks that had nothing to say")
@@ -65,9 +65,6 @@ func newExplain(s Streams) *cobra.Command {
 
 // explain is mortise explain.
 func explain(ctx context.Context, s Streams, run string, o explainOptions) error {
-	if o.output != "table" && o.output != "json" {
-		return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", o.output))
-	}
 	h, path, err := openRecords(ctx, s.links, o)
 	if err != nil {
 		return with(ExitConfig, err)

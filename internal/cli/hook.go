@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -32,7 +31,7 @@ func newHook(s Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	f := cmd.PersistentFlags()
-	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, or that of the user)")
+	configFlag(f, &o.config, ", or that of the user")
 	f.StringVar(&o.profile, "profile", "", "folder of sessions, tickets and the record (default: one for each config, in the user's state folder)")
 	f.StringVar(&o.client, "client", "", "path of mortise-hook (default: beside this program)")
 	cmd.AddCommand(
@@ -43,21 +42,17 @@ func newHook(s Streams) *cobra.Command {
 }
 
 func newHookDaemon(s Streams, o *hookOptions) *cobra.Command {
-	var level string
+	var level slog.Level
 	cmd := &cobra.Command{
 		Use: "daemon", Short: "Answer hooks, until none came for half an hour", Args: takesNone,
 		Long: "Answer hooks. The client starts it when it is needed; there is no need to do that by hand.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return runHookDaemon(cmd.Context(), s, o, level) },
 	}
-	cmd.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error, to standard error")
+	levelFlag(cmd.Flags(), &level, slog.LevelWarn)
 	return cmd
 }
 
-func runHookDaemon(ctx context.Context, s Streams, o *hookOptions, levelText string) error {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(levelText)); err != nil {
-		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", levelText))
-	}
+func runHookDaemon(ctx context.Context, s Streams, o *hookOptions, level slog.Level) error {
 	p, err := o.open()
 	if err != nil {
 		return err

@@ -36,10 +36,6 @@ func newHookDoctor(s Streams, h *hookOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor AGENT", Short: "Prove that an agent asks the plugins", Long: hookDoctorLong, Args: takesOne("AGENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := output.asJSON()
-			if err != nil {
-				return err
-			}
 			if err := o.prepare(args[0]); err != nil {
 				return err
 			}
@@ -47,7 +43,7 @@ func newHookDoctor(s Streams, h *hookOptions) *cobra.Command {
 			if live {
 				found = append(found, o.liveProof(cmd.Context())...)
 			}
-			if asJSON {
+			if output.asJSON() {
 				if err := writeJSON(s.Out, map[string]any{"schema": "mortise.hook.doctor.v1", "agent": args[0], "checks": found}); err != nil {
 					return err
 				}

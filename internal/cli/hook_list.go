@@ -53,11 +53,7 @@ func newHookList(s Streams, h *hookOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List what is registered, the plugins in their order, and what cannot be done", Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := out.asJSON()
-			if err != nil {
-				return err
-			}
-			return runHookList(cmd.Context(), s, h, asJSON)
+			return runHookList(cmd.Context(), s, h, out.asJSON())
 		},
 	}
 	out.bind(cmd.Flags())

@@ -8,29 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/mortise-dev/mortise/hook/daemon"
 )
-
-// outputOption is how a command prints.
-type outputOption struct {
-	format string
-	json   bool
-}
-
-func (o *outputOption) bind(f *pflag.FlagSet) {
-	f.StringVarP(&o.format, "output", "o", "table", "table or json")
-	f.BoolVar(&o.json, "json", false, "short for --output json")
-}
-
-// asJSON reports whether JSON is wanted.
-func (o *outputOption) asJSON() (bool, error) {
-	if o.format != "table" && o.format != "json" {
-		return false, with(ExitUsage, fmt.Errorf("--output %q: must be table or json", o.format))
-	}
-	return o.json || o.format == "json", nil
-}
 
 const hookStatsLong = `Count what the daemons of a profile did: events with their decisions, plugins, times, and what became of
 the names of before a compaction.
@@ -44,10 +24,6 @@ func newHookStats(s Streams, o *hookOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "stats", Short: "Count events, decisions, times and what could not be done", Long: hookStatsLong, Args: takesNone,
 		RunE: func(*cobra.Command, []string) error {
-			asJSON, err := out.asJSON()
-			if err != nil {
-				return err
-			}
 			p, err := o.open()
 			if err != nil {
 				return err
@@ -61,7 +37,7 @@ func newHookStats(s Streams, o *hookOptions) *cobra.Command {
 				registry.MustRegister(&hookCollector{stats: stats})
 				return with(ExitSession, prometheus.WriteToTextfile(textfile, registry))
 			}
-			if asJSON {
+			if out.asJSON() {
 				return writeJSON(s.Out, stats)
 			}
 			return printHookStats(s, stats)

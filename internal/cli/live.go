@@ -28,10 +28,6 @@ type live struct {
 
 // runLive is mortise run PROMPT.
 func runLive(ctx context.Context, s Streams, prompt string, o runOptions) error {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
-	}
 	out := newConsole(s, o)
 	ask, err := newApprovals(s, o.approve, out)
 	if err != nil {
@@ -45,7 +41,7 @@ func runLive(ctx context.Context, s Streams, prompt string, o runOptions) error 
 		out.say("%s", note)
 	}
 	out.thread = cfg.Store != ""
-	logger := slog.New(slog.NewTextHandler(out.log(), &slog.HandlerOptions{Level: level}))
+	logger := slog.New(slog.NewTextHandler(out.log(), &slog.HandlerOptions{Level: o.logLevel}))
 	if o.quiet && !o.logSet {
 		logger = slog.New(slog.DiscardHandler)
 	}

@@ -46,7 +46,7 @@ func newMCP(s Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return runMCP(cmd.Context(), s, &o, args) },
 	}
 	f := cmd.PersistentFlags()
-	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, or that of the user)")
+	configFlag(f, &o.config, ", or that of the user")
 	f.StringVar(&o.profile, "profile", "", "folder of tickets and pins")
 	cmd.Flags().StringVar(&o.name, "name", "", "name of the server for plugins (default: of its command)")
 	cmd.Flags().BoolVar(&o.pin, "pin", false, "deny calls of tools whose description changed since they were first seen")

@@ -23,7 +23,8 @@ import (
 type proxyOptions struct {
 	links Links
 
-	config, store, listen, admin, logLevel string
+	config, store, listen, admin string
+	logLevel                     slog.Level
 }
 
 const proxyLong = `Forward an agent's requests to its model provider: Anthropic Messages, OpenAI Responses and
@@ -55,11 +56,11 @@ func newProxy(s Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return runProxy(cmd.Context(), s, &o, args) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, if there is one)")
-	f.StringVar(&o.store, "store", "", "SQLite file, or nats:// or postgres:// URL (overrides MORTISE_STORE and store of the config)")
+	configFlag(f, &o.config, ", if there is one")
+	f.StringVar(&o.store, "store", "", storeUsage)
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT for agents (overrides proxy.listen)")
 	f.StringVar(&o.admin, "admin", "", "HOST:PORT of metrics and ledger (overrides proxy.admin)")
-	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, to standard error")
+	levelFlag(f, &o.logLevel, slog.LevelWarn)
 	cmd.AddCommand(newProxyInstall(s, &o), newProxyUninstall(s), newProxyStatus(s, &o), newProxyDoctor(s))
 	return cmd
 }
@@ -94,16 +95,12 @@ type openProxy struct {
 }
 
 func runProxy(ctx context.Context, s Streams, o *proxyOptions, args []string) error {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
-	}
 	cfg, err := o.read()
 	if err != nil {
 		return with(ExitConfig, err)
 	}
 	p := &openProxy{cfg: cfg, routes: map[string]string{}}
-	err = p.open(ctx, logging(s, level))
+	err = p.open(ctx, logging(s, o.logLevel))
 	if err == nil && len(args) > 0 {
 		err = p.launch(ctx, s, o, args)
 	} else if err == nil {

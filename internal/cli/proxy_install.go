@@ -39,7 +39,7 @@ func newProxyInstall(s Streams, o *proxyOptions) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, if there is one)")
+	configFlag(cmd.Flags(), &o.config, ", if there is one")
 	cmd.Flags().StringVar(&o.listen, "listen", "", "HOST:PORT of the proxy (overrides proxy.listen)")
 	return cmd
 }
@@ -94,7 +94,7 @@ func newProxyStatus(s Streams, o *proxyOptions) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, if there is one)")
+	configFlag(cmd.Flags(), &o.config, ", if there is one")
 	cmd.Flags().StringVar(&o.admin, "admin", "", "HOST:PORT of metrics and ledger (overrides proxy.admin)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -228,7 +228,7 @@ func TestBadCommandLines(t *testing.T) {
 		"run --no-such x":        "mortise: run: unknown flag: --no-such; mortise run --help says more",
 		"run --outptu json x":    "mortise: run: unknown flag: --outptu; did you mean --output?",
 		"run -z x":               "mortise: run: unknown shorthand flag: 'z' in -z; mortise run --help",
-		"run --pace soon x":      `mortise: run: invalid argument "soon" for "--pace" flag`,
+		"run --pace soon x":      `mortise: run: --pace "soon": time: invalid duration "soon"`,
 		"run --log-level loud x": `--log-level "loud": must be debug, info, warn or error`,
 		"fly":                    `mortise: there is no command "fly"; mortise --help says more`,
 		"rnu x":                  `mortise: there is no command "rnu"; did you mean run?`,

@@ -20,7 +20,7 @@ type runOptions struct {
 	config       string
 	output       string
 	conversation string
-	logLevel     string
+	logLevel     slog.Level
 	pace         time.Duration
 	paceSet      bool
 	lenient      bool
@@ -101,10 +101,10 @@ func newRun(s Streams) *cobra.Command {
 	f.StringVar(&o.model, "model", "", "prompt: a model of the config, or the provider's name of another one")
 	f.StringVar(&o.approve, "approve", "", "prompt: ask, always or never allow calls that need an approval (default ask on a terminal, else never)")
 	f.BoolVar(&o.json, "json", false, "prompt: print the events of the run as lines of JSON, as docs/http.md has them")
-	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder)")
-	f.StringVarP(&o.output, "output", "o", "table", "report as table or json")
+	configFlag(f, &o.config, "")
+	outputFlag(f, &o.output, "report as table or json")
 	f.StringVar(&o.conversation, "conversation", "", "replay only the conversation with this id")
-	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, to standard error")
+	levelFlag(f, &o.logLevel, slog.LevelWarn)
 	f.DurationVar(&o.pace, "pace", 0, "how long each recorded inference takes (overrides the config)")
 	f.BoolVar(&o.lenient, "lenient", false, "leave out lines that cannot be read, and list them")
 	f.StringVar(&o.recordStore, "record-store", "", "keep decision records in this SQLite file, or at this nats:// or postgres:// URL (overrides MORTISE_RECORD_STORE and the config)")
@@ -135,13 +135,6 @@ func runEither(cmd *cobra.Command, s Streams, arg string, o runOptions) error {
 // runSession is mortise run SESSION.
 func runSession(ctx context.Context, s Streams, path string, o runOptions) error {
 	start := time.Now()
-	if o.output != "table" && o.output != "json" {
-		return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", o.output))
-	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
-	}
 	cfg, err := s.links.loadOrBundled(o.config)
 	if err != nil {
 		return with(ExitConfig, err)
@@ -159,7 +152,7 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	p := newProgress(s.Err, o.quiet)
 	c := newCollector()
 	c.session(path, file)
-	logger := slog.New(slog.NewTextHandler(o.logWriter(p, s.Err), &slog.HandlerOptions{Level: level}))
+	logger := slog.New(slog.NewTextHandler(o.logWriter(p, s.Err), &slog.HandlerOptions{Level: o.logLevel}))
 	if cfg.home, err = cfg.openHome(ctx, logger); err != nil {
 		return with(ExitConfig, err)
 	}

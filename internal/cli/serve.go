@@ -22,7 +22,7 @@ type serveOptions struct {
 	store    string
 	listen   string
 	admin    string
-	logLevel string
+	logLevel slog.Level
 	workers  int
 }
 
@@ -54,22 +54,18 @@ func newServe(s Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), s, o) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder)")
-	f.StringVar(&o.store, "store", "", "SQLite file, or nats:// or postgres:// URL (overrides MORTISE_STORE and store of the config)")
+	configFlag(f, &o.config, "")
+	f.StringVar(&o.store, "store", "", storeUsage)
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT of the API (overrides MORTISE_LISTEN and serve.listen)")
 	f.StringVar(&o.admin, "admin", "", "HOST:PORT of the operator's API (overrides MORTISE_ADMIN and serve.admin)")
-	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error, to standard error")
+	levelFlag(f, &o.logLevel, slog.LevelInfo)
 	f.IntVar(&o.workers, "workers", 0, "how many runs to execute at once (overrides MORTISE_WORKERS and serve.workers)")
 	return cmd
 }
 
 // runServe is mortise serve.
 func runServe(ctx context.Context, s Streams, o serveOptions) error {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
-	}
-	logger := logging(s, level)
+	logger := logging(s, o.logLevel)
 	cfg, err := o.read()
 	if err != nil {
 		return with(ExitConfig, err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // takesOne demands one argument, and names it when it is missing.
@@ -62,6 +63,9 @@ func takesNone(cmd *cobra.Command, args []string) error {
 
 // badFlag words what is wrong with a flag.
 func badFlag(cmd *cobra.Command, err error) error {
+	if wrong := (*pflag.InvalidValueError)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("%s--%s %.80q: %w%s", of(cmd), wrong.GetFlag().Name, wrong.GetValue(), wrong.Unwrap(), more(cmd))
+	}
 	var unknown interface{ GetSpecifiedName() string }
 	if !errors.As(err, &unknown) {
 		return fmt.Errorf("%s%w%s", of(cmd), err, more(cmd))

@@ -46,7 +46,7 @@ func newValidate(s Streams) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&file, "config", "c", "", "config file (default mortise.yaml in the current folder)")
+	configFlag(f, &file, "")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	f.BoolVar(&schema, "schema", false, "print the JSON Schema of the config and check nothing")
 	return cmd
