@@ -1,10 +1,13 @@
 package cli_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -257,5 +260,52 @@ func TestMCP_exit(t *testing.T) { //nolint:paralleltest // it sets the environme
 	code := cli.Main(t.Context(), []string{"mcp", "--config", p.config, "--profile", p.profile, "--", "/bin/sh", "-c", "cat; echo words >&2; exit 7"}, cli.Streams{In: in, Out: &out, Err: &errs})
 	if code != 7 || out.String() != "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n" || !strings.Contains(errs.String(), "words\n") {
 		t.Errorf("exit %d, %q, %q", code, out.String(), errs.String())
+	}
+}
+
+// TestMCP_serve: the tools of plugins are served, and their calls and results pass the plugins as those of other servers do.
+func TestMCP_serve(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	data, err := os.ReadFile(p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guests := filepath.Dir(regexp.MustCompile(`/\S+/guard\.wasm`).FindString(string(data)))
+	text := strings.Replace(string(data), "redact.wasm}", "redact.wasm, config: {words: [missing]}}", 1) + "  - {name: bank, module: " + guests + "/teller.wasm}\n"
+	if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, client := io.Pipe()
+	answers, out := io.Pipe()
+	var errs bytes.Buffer
+	done := make(chan cli.ExitCode, 1)
+	go func() {
+		done <- cli.Main(t.Context(), []string{"mcp", "serve", "--config", p.config, "--profile", p.profile}, cli.Streams{In: in, Out: out, Err: &errs})
+		_ = out.Close()
+	}()
+	lines := bufio.NewReader(answers)
+	ask := func(line string) string {
+		if _, err := io.WriteString(client, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%v: %s", err, errs.String())
+		}
+		return got
+	}
+	ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	if got := ask(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); !strings.Contains(got, `"name":"sum"`) {
+		t.Error(got)
+	}
+	if got := ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"sum","arguments":{"values":[40,2]}}}`); !strings.Contains(got, "42") || strings.Contains(got, "isError\":true") {
+		t.Error(got)
+	}
+	if got := ask(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"sum","arguments":{}}}`); !strings.Contains(got, "property") || strings.Contains(got, "missing") {
+		t.Errorf("the result did not pass the plugins: %s", got)
+	}
+	_ = client.Close()
+	if code := <-done; code != cli.ExitOK {
+		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }
