@@ -37,6 +37,8 @@ func (c *Change) Changed() bool { return c.Deleted || !bytes.Equal(c.Before, c.A
 func Edit(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
+	} else if target, err := os.Readlink(path); err == nil {
+		return nil, fmt.Errorf("install: %s is a link to %s, which is not there; make it first", path, target)
 	}
 	c := &Change{File: path}
 	if !dry {
@@ -86,13 +88,23 @@ func lock(path string) (unlock func(), err error) {
 		if err != nil {
 			return nil, fmt.Errorf("install: lock: %w", err)
 		}
-		if f != nil {
+		if f != nil && current(f, path) {
 			return func() { _ = os.Remove(path); _ = f.Close() }, nil
+		}
+		if f != nil {
+			_ = f.Close() // of a file that the holder before has deleted
 		}
 		if time.Now().After(limit) {
 			return nil, fmt.Errorf("install: another process holds %s", path)
 		}
 	}
+}
+
+// current reports whether an open file is the one at a path.
+func current(f *os.File, path string) bool {
+	a, err1 := f.Stat()
+	b, err2 := os.Stat(path)
+	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
 const backupMark = ".mortise-"
