@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -234,6 +235,67 @@ func TestHook_refused(t *testing.T) { //nolint:paralleltest // it sets the envir
 		t.Error(out)
 	}
 	p.run(cli.ExitOK, "hook", "stats")
+}
+
+// TestHook_versions: events that the installed version of the agent does not have are left out, and said so; a version whose hooks
+// cannot do what plugins rely on is refused.
+func TestHook_versions(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	bin := t.TempDir()
+	t.Setenv("PATH", bin+":/usr/bin:/bin")
+	data, err := os.ReadFile(p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.config, append(data, "hook: {repair: true}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for printed, tc := range map[string]struct {
+		left, missing []string
+	}{
+		"2.1.330 (Claude Code)": {left: []string{"PostCompact", "PostToolUseFailure", "PreToolUse"}},
+		"2.1.75 (Claude Code)":  {left: []string{"PreToolUse", "PostToolUseFailure", "PreCompact"}, missing: []string{"PostCompact"}},
+		"2.0.9 (Claude Code)":   {left: []string{"PreToolUse"}, missing: []string{"PostCompact", "PostToolUseFailure"}},
+		"no version":            {left: []string{"PostCompact", "PreToolUse"}},
+	} {
+		if err := os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\necho '"+printed+"'\n"), 0o700); err != nil { //nolint:gosec // it is executed
+			t.Fatal(err)
+		}
+		if len(tc.missing) > 0 {
+			if out := p.run(cli.ExitConfig, "hook", "install", "claude"); !strings.Contains(out, "is older than 2.1.121") || !strings.Contains(out, "--partial") {
+				t.Errorf("%s: %s", printed, out)
+			}
+		}
+		out := p.run(cli.ExitOK, "hook", "install", "claude", "--partial")
+		var file struct{ Hooks map[string]any }
+		data, err := os.ReadFile(p.settings)
+		if err = errors.Join(err, json.Unmarshal(data, &file)); err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range tc.left {
+			if file.Hooks[event] == nil {
+				t.Errorf("%s: %s is missing", printed, event)
+			}
+		}
+		for _, event := range tc.missing {
+			if file.Hooks[event] != nil || !strings.Contains(out, "has no event "+event) {
+				t.Errorf("%s: %s is registered: %s", printed, event, out)
+			}
+		}
+		if out := p.run(cli.ExitOK, "hook", "list"); len(tc.missing) > 0 != strings.Contains(out, "older than") {
+			t.Errorf("%s: %s", printed, out)
+		}
+	}
+}
+
+// TestHook_systems: where hooks do not run, install says so, and what runs there.
+func TestHook_systems(t *testing.T) {
+	t.Parallel()
+	for system, runs := range map[string]bool{"linux": true, "darwin": true, "windows": false, "freebsd": false} {
+		if err := cli.HooksRun(system); (err == nil) != runs || err != nil && (!strings.Contains(err.Error(), system) || !strings.Contains(err.Error(), "mortise proxy")) {
+			t.Errorf("%s: %v", system, err)
+		}
+	}
 }
 
 // TestHook_shims: the extensions of pi and opencode are written, and deleted again.
