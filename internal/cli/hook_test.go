@@ -239,7 +239,7 @@ func TestHook_refused(t *testing.T) { //nolint:paralleltest // it sets the envir
 
 // TestHook_versions: events that the installed version of the agent does not have are left out, and said so; a version whose hooks
 // cannot do what plugins rely on is refused.
-func TestHook_versions(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestHook_versions(t *testing.T) {
 	p := newHookPlace(t)
 	bin := t.TempDir()
 	t.Setenv("PATH", bin+":/usr/bin:/bin")
