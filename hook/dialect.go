@@ -68,6 +68,8 @@ type Dialect struct {
 	// Timeout of a hook in seconds, and the unit in which the agent's settings have it: s or ms.
 	Timeout     int    `json:"timeout"`
 	TimeoutUnit string `json:"timeout_unit"`
+	// Oldest is the first version of the agent whose hooks replace every result that the table lets them replace.
+	Oldest string `json:"oldest"`
 	// ResultText means that results are replaced by one text, not in the tool's own shape.
 	ResultText bool `json:"result_text"`
 	// Compaction is the order of events after a compaction: session_then_post or post_then_session.
@@ -97,6 +99,10 @@ type EventSpec struct {
 	StopDenies bool `json:"stop_denies"`
 	// Merges means that a rewrite is laid over the call's input: keys cannot be removed.
 	Merges bool `json:"merges"`
+	// Since is the first version of the agent whose settings may have the event, empty for all.
+	Since string `json:"since"`
+	// VetoAutomatic means that the agent works on without a compaction that it wanted itself.
+	VetoAutomatic bool `json:"veto_automatic"`
 	// PlainFocus means that the focus is plain text on standard output.
 	PlainFocus bool `json:"plain_focus"`
 	// PromptRepeats means that the event also comes when the agent continues by itself.

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// TestDecode_golden: events that the real agents sent are understood, and new fields change nothing.
+// TestDecode_golden: events that the real agents sent, or that their documents show, are understood, and new fields change nothing.
 func TestDecode_golden(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "events", "*", "*.json"))
@@ -37,10 +37,10 @@ func TestDecode_golden(t *testing.T) {
 			t.Errorf("%s: %v", f, err)
 			continue
 		}
-		if e.Session == "" || e.Cwd == "" {
+		if e.Session == "" || e.Cwd == "" && (dialect != "goose" || e.Tool != "") {
 			t.Errorf("%s: session %q, cwd %q", f, e.Session, e.Cwd)
 		}
-		if strings.Contains(event, "ToolUse") && (e.CallID == "" && dialect != "copilot" || e.Tool == "" || e.Call.Kind == hook.KindOther) {
+		if strings.Contains(event, "ToolUse") && (e.CallID == "" && dialect != "copilot" && dialect != "crush" || e.Tool == "" || e.Call.Kind == hook.KindOther) {
 			t.Errorf("%s: call %q of tool %q, kind %s", f, e.CallID, e.Tool, e.Call.Kind)
 		}
 		more := bytes.Replace(data, []byte("{"), []byte(`{"a_new_field":{"deep":[1]},`), 1)

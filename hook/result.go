@@ -21,6 +21,8 @@ type result struct {
 	value any
 	texts []*text
 	main  int // index of the text that holds what the tool printed
+	// whole is the one text that replaces everything, if not nil.
+	whole *string
 }
 
 // text is one string of a result.
@@ -133,6 +135,7 @@ func (r *result) replace(content []abi.ContentBlock) {
 
 // withhold replaces everything that the tool answered by one text.
 func (r *result) withhold(all string) {
+	r.whole = &all
 	for i, t := range r.texts {
 		switch {
 		case i == r.main:
@@ -156,9 +159,15 @@ func (r *result) changed() bool {
 	return slices.ContainsFunc(r.texts, func(t *text) bool { return t.was != t.now })
 }
 
-// rebuilt is the result in the tool's own shape, with the texts as they are now.
+// rebuilt is the result in the tool's own shape, with the texts as they are now. In a result of an MCP server that is replaced as a
+// whole nothing structured is left, which agents would show in place of the text: without what its schema promises it is an error.
 func (r *result) rebuilt() any {
 	out := copied(r.value)
+	if m, ok := out.(map[string]any); ok && r.whole != nil && m["structuredContent"] != nil {
+		delete(m, "structuredContent")
+		m["content"], m["isError"] = []any{map[string]any{"type": "text", "text": *r.whole}}, true
+		return m
+	}
 	for _, t := range r.texts {
 		out = put(out, t.path, t.now)
 	}

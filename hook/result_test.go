@@ -100,6 +100,14 @@ func TestReplace_dialects(t *testing.T) {
 	if m["reason"] != `{"k":"[redacted]"}` {
 		t.Errorf("codex, structured content: %s", out)
 	}
+	b = engine(t, options{plugins: []phases.Plugin{whole("GONE")}})
+	out, m = b.send("codex", "PostToolUse", map[string]any{"session_id": "s", "tool_name": "mcp__s__t", "tool_response": map[string]any{
+		"content": []any{map[string]any{"type": "text", "text": `{"k":"hunter2"}`}}, "structuredContent": map[string]any{"k": "hunter2", "n": 7}, "isError": false,
+	}})
+	if m["reason"] != "GONE" {
+		t.Errorf("codex, structured content as a whole: %s", out)
+	}
+	b = engine(t, options{plugins: []phases.Plugin{redact("hunter2")}})
 	out, m = b.send("copilot", "postToolUse", map[string]any{"sessionId": "s", "toolName": "bash", "toolResult": map[string]any{"resultType": "success", "textResultForLlm": "hunter2"}})
 	if at(m, "modifiedResult", "textResultForLlm") != "[redacted]" {
 		t.Errorf("copilot: %s", out)

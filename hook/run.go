@@ -92,7 +92,7 @@ func (h *handling) compact(ctx context.Context) error {
 		return err
 	}
 	if out.Veto != nil {
-		if h.event.Trigger == "manual" {
+		if h.event.Trigger == "manual" || h.event.Spec.VetoAutomatic {
 			why := out.Veto.Detail
 			h.answer.Veto = &why
 			return nil

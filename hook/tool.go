@@ -15,7 +15,7 @@ import (
 // pre asks the gate and then fires the last phase before the tool.
 func (h *handling) pre(ctx context.Context) error {
 	call := h.call()
-	if slices.Contains(h.lane.saved.Excluded, call.Name) {
+	if h.excluded(call.Name) {
 		h.deny(fmt.Sprintf("the tool %s is not available", call.Name), "")
 		return nil
 	}
@@ -59,6 +59,12 @@ func (h *handling) pre(ctx context.Context) error {
 	}
 	h.rewrite(&f)
 	return nil
+}
+
+// excluded reports whether a plugin excluded a tool. A server that is wrapped knows it by its name alone, too.
+func (h *handling) excluded(name string) bool {
+	all := h.lane.saved.Excluded
+	return slices.Contains(all, name) || h.event.Dialect.Internal && slices.Contains(all, h.event.Call.Tool)
 }
 
 // A call of ProbeTool is denied with ProbeReason, so that a check sees a whole round trip. No agent has a tool of that name.

@@ -23,6 +23,7 @@ import (
 	"github.com/mortise-dev/mortise/hook"
 	"github.com/mortise-dev/mortise/hook/daemon"
 	"github.com/mortise-dev/mortise/hook/frame"
+	"github.com/mortise-dev/mortise/internal/killtest"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -41,6 +42,7 @@ var client = sync.OnceValues(func() (string, error) {
 
 // TestMain is also a daemon in a process of its own, when variables say so.
 func TestMain(m *testing.M) {
+	killtest.Child("record", recording)
 	if dir := os.Getenv("MORTISE_TEST_DAEMON"); dir != "" {
 		p := &place{dir: dir, plugins: []phases.Plugin{counter(), guard(), slow()}}
 		d, err := daemon.New(p.config())

@@ -2,10 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/mortise-dev/mortise/hook"
@@ -14,22 +11,20 @@ import (
 // maxJournal is the size at which the record is moved aside; one older file is kept, and of those before the totals.
 const maxJournal = 8 << 20
 
-// Files of what the record had earlier.
-const (
-	olderFile  = RecordFile + ".1"
-	totalsFile = "totals.json"
-)
+// totalsFile is the sum of what the record had earlier.
+const totalsFile = "totals.json"
 
 // journal appends records to a file that only its owner may read, one line each.
 type journal struct {
-	path string
+	dir string
+	max int64
 
 	mu   sync.Mutex
 	file *os.File
 	size int64
 }
 
-func newJournal(path string) *journal { return &journal{path: path} }
+func newJournal(dir string) *journal { return &journal{dir: dir, max: maxJournal} }
 
 // line is a record with the event itself, if that is kept.
 type line struct {
@@ -51,7 +46,7 @@ func (j *journal) add(r *hook.Record, full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.file == nil {
-		if j.file, err = os.OpenFile(j.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		if j.file, err = os.OpenFile(aside(j.dir, 0), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 			return
 		}
 		if info, err := j.file.Stat(); err == nil {
@@ -59,13 +54,10 @@ func (j *journal) add(r *hook.Record, full bool) {
 		}
 	}
 	n, _ := j.file.Write(append(data, '\n'))
-	if j.size += int64(n); j.size > maxJournal {
+	if j.size += int64(n); j.size > j.max {
 		_ = j.file.Close()
 		j.file = nil
-		dir := filepath.Dir(j.path)
-		if err := fold(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
-			_ = os.Rename(j.path, filepath.Join(dir, olderFile))
-		}
+		_ = rotate(j.dir) // else at the next record
 	}
 }
 

@@ -111,7 +111,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, lock: lock, ready: make(chan struct{}), slots: make(chan struct{}, maxConns),
-		journal: newJournal(filepath.Join(cfg.Dir, RecordFile)), states: &states{dir: filepath.Join(cfg.Dir, "sessions")},
+		journal: newJournal(cfg.Dir), states: &states{dir: filepath.Join(cfg.Dir, "sessions")},
 		tickets: hook.NewTickets(filepath.Join(cfg.Dir, TicketFolder)), stop: func() {},
 	}
 	s.last.Store(time.Now().UnixNano())

@@ -8,6 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/hook"
@@ -222,49 +225,108 @@ func (s *Stats) addFile(path string) error {
 	return nil
 }
 
-// totals are the stats of records that are gone.
-func totals(dir string) (*Stats, error) {
-	s := &Stats{}
-	data, err := os.ReadFile(filepath.Join(dir, totalsFile))
-	if err == nil {
-		err = json.Unmarshal(data, s)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("daemon: totals: %w", err)
-	}
-	s.Schema = StatsSchema
-	return s, nil
-}
-
 // ReadStats sums up what the daemons of a profile did.
 func ReadStats(dir string) (*Stats, error) {
-	s, err := totals(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{olderFile, RecordFile} {
-		if err := s.addFile(filepath.Join(dir, name)); err != nil {
+	for {
+		t, older, err := readTotals(dir)
+		if err != nil {
 			return nil, err
 		}
+		through := t.Through
+		for _, n := range append(older, 0) {
+			if err := t.addFile(aside(dir, n)); err != nil {
+				return nil, err
+			}
+		}
+		again, now, err := readTotals(dir)
+		if err != nil {
+			return nil, err
+		}
+		if again.Through == through && slices.Equal(now, older) {
+			return &t.Stats, nil
+		} // else a daemon moved records meanwhile
 	}
-	return s, nil
 }
 
-// fold adds the older records, which are about to be deleted, to the totals.
-func fold(dir string) error {
-	s, err := totals(dir)
+// totals are the stats of records that are gone.
+type totals struct {
+	Stats
+
+	// Through is the number of the last file that is counted in the stats. It may be there still.
+	Through int `json:"through"`
+}
+
+// aside is the file of records with a number, the current one for 0.
+func aside(dir string, number int) string {
+	if number == 0 {
+		return filepath.Join(dir, RecordFile)
+	}
+	return filepath.Join(dir, RecordFile+"."+strconv.Itoa(number))
+}
+
+// readTotals also returns the numbers of the files that the totals do not count, sorted.
+func readTotals(dir string) (t *totals, older []int, err error) {
+	t = &totals{}
+	data, err := os.ReadFile(filepath.Join(dir, totalsFile))
+	if err == nil {
+		err = json.Unmarshal(data, t)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("daemon: totals: %w", err)
+	}
+	t.Schema = StatsSchema
+	older, err = numbers(dir)
+	return t, slices.DeleteFunc(older, func(n int) bool { return n <= t.Through }), err
+}
+
+// numbers are those of all files of records that were moved aside, sorted.
+func numbers(dir string) ([]int, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("daemon: record: %w", err)
+	}
+	var out []int
+	for _, e := range entries {
+		if text, ok := strings.CutPrefix(e.Name(), RecordFile+"."); ok {
+			if n, err := strconv.Atoi(text); err == nil && n > 0 {
+				out = append(out, n)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// rotate adds the records that were moved aside earlier to the totals, deletes them, and moves the current ones aside. The totals
+// name the last file that they count, so that a process that is killed in between counts none twice.
+func rotate(dir string) error {
+	t, older, err := readTotals(dir)
 	if err != nil {
 		return err
 	}
-	if err := s.addFile(filepath.Join(dir, olderFile)); err != nil {
-		return err
+	for _, n := range older {
+		if err := t.addFile(aside(dir, n)); err != nil {
+			return err
+		}
+		t.Through = n
 	}
-	data, err := json.Marshal(s)
+	if len(older) > 0 {
+		data, err := json.Marshal(t)
+		if err != nil {
+			return fmt.Errorf("daemon: totals: %w", err)
+		}
+		if err := hook.WriteFile(filepath.Join(dir, totalsFile), data); err != nil {
+			return err
+		}
+	}
+	all, err := numbers(dir)
 	if err != nil {
-		return fmt.Errorf("daemon: totals: %w", err)
-	}
-	if err := hook.WriteFile(filepath.Join(dir, totalsFile), data); err != nil {
 		return err
 	}
-	return os.Remove(filepath.Join(dir, olderFile))
+	for _, n := range all {
+		if err := os.Remove(aside(dir, n)); err != nil {
+			return err
+		}
+	}
+	return os.Rename(aside(dir, 0), aside(dir, t.Through+1))
 }

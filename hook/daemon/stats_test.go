@@ -4,15 +4,21 @@ package daemon_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/hook"
 	"github.com/mortise-dev/mortise/hook/daemon"
+	"github.com/mortise-dev/mortise/internal/killtest"
 )
 
 // TestStats: what came of events is counted, by event, decision and plugin, and the probe is not.
@@ -86,6 +92,119 @@ func TestStats_rotated(t *testing.T) {
 	}
 	if got["Stop"] != rounds*full || got["PreToolUse"] != rounds {
 		t.Errorf("%v, want %d and %d", got, rounds*full, rounds)
+	}
+}
+
+// recordSize is the size of a file of records in tests of what moves them.
+const recordSize = 2000
+
+// recording adds records, and prints how many there are, until the process is killed.
+func recording(_ context.Context, l killtest.Life, say func(words ...any)) error {
+	add := daemon.Journal(l.Name, recordSize)
+	n, err := recorded(l.Name)
+	if err != nil {
+		return err
+	}
+	for {
+		add(&hook.Record{At: time.Now(), Dialect: "claude", Event: "Stop", Decision: "none"})
+		n++
+		say(n)
+	}
+}
+
+func recorded(dir string) (n int, err error) {
+	s, err := daemon.ReadStats(dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range s.Events {
+		n += e.Decisions["none"]
+	}
+	return n, nil
+}
+
+// TestStats_killed: whenever a daemon is killed, each record is counted once.
+func TestStats_killed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	rounds, counted := 30, 0
+	if testing.Short() {
+		rounds = 10
+	}
+	for i := range rounds {
+		said := killtest.Once(t, "record", dir, strconv.Itoa(counted+1+rand.IntN(40))) //nolint:gosec // a test
+		now, err := recorded(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, _ := strconv.Atoi(said[len(said)-1])
+		if now != last && now != last+1 { // the last one may not have been printed
+			t.Fatalf("kill %d: %d records are counted, and %d were added", i, now, last)
+		}
+		counted = now
+	}
+	// The moment between the new totals and the end of the file that they count.
+	add := daemon.Journal(dir, recordSize)
+	record := filepath.Join(dir, daemon.RecordFile)
+	older := func() string {
+		names, err := filepath.Glob(record + ".*")
+		if err != nil || len(names) != 1 {
+			t.Fatalf("%v %v", names, err)
+		}
+		return names[0]
+	}
+	name := older()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for more := 0; more < 2; counted++ {
+		add(&hook.Record{At: time.Now(), Dialect: "claude", Event: "Stop", Decision: "none"})
+		if _, err := os.Stat(record); err == nil {
+			continue
+		}
+		if more == 0 {
+			if err := os.WriteFile(name, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		more++
+	}
+	if now, err := recorded(dir); err != nil || now != counted {
+		t.Errorf("%d records are counted, and %d were added: %v", now, counted, err)
+	}
+	if older() == name {
+		t.Errorf("%s is still there", name)
+	}
+}
+
+// TestStats_moving: a reader counts each record once while a daemon moves them.
+func TestStats_moving(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	add := daemon.Journal(dir, recordSize)
+	var added atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range 600 {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			add(&hook.Record{At: time.Now(), Dialect: "claude", Event: "Stop", Decision: "none"})
+			added.Add(1)
+		}
+	})
+	defer wg.Wait()
+	defer close(stop)
+	for added.Load() < 600 {
+		before := int(added.Load())
+		got, err := recorded(dir)
+		if after := int(added.Load()) + 1; err != nil || got < before || got > after {
+			t.Fatalf("%d records are counted of %d to %d: %v", got, before, after, err)
+		}
 	}
 }
 

@@ -35,8 +35,9 @@ func (c *Change) Changed() bool { return c.Deleted || !bytes.Equal(c.Before, c.A
 // Edit replaces a file by what edit makes of it. A link is followed, the mode stays, a backup is kept. A file that is
 // not there is empty, and made. With dry nothing is written.
 func Edit(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, error) {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
+	path, err := followed(path)
+	if err != nil {
+		return nil, err
 	}
 	c := &Change{File: path}
 	if !dry {
@@ -79,6 +80,17 @@ func Edit(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, er
 	return c, write(path, c.After, mode)
 }
 
+// followed is the file that a path leads to. A link to nothing would be replaced by a file.
+func followed(path string) (string, error) {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target, nil
+	}
+	if target, err := os.Readlink(path); err == nil {
+		return "", fmt.Errorf("install: %s is a link to %s, which is not there; make it first", path, target)
+	}
+	return path, nil
+}
+
 // lock waits for a lock of a file.
 func lock(path string) (unlock func(), err error) {
 	for limit := time.Now().Add(lockTime); ; <-time.After(20 * time.Millisecond) {
@@ -86,13 +98,23 @@ func lock(path string) (unlock func(), err error) {
 		if err != nil {
 			return nil, fmt.Errorf("install: lock: %w", err)
 		}
-		if f != nil {
+		if f != nil && current(f, path) {
 			return func() { _ = os.Remove(path); _ = f.Close() }, nil
+		}
+		if f != nil {
+			_ = f.Close() // of a file that the holder before has deleted
 		}
 		if time.Now().After(limit) {
 			return nil, fmt.Errorf("install: another process holds %s", path)
 		}
 	}
+}
+
+// current reports whether an open file is the one at a path.
+func current(f *os.File, path string) bool {
+	a, err1 := f.Stat()
+	b, err2 := os.Stat(path)
+	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
 const backupMark = ".mortise-"

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mortise-dev/mortise/hook"
@@ -167,12 +168,42 @@ func TestForeignEdits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got struct {
-		A     int
-		Hooks map[string][]any
+	want := "{\n  \"a\": 2,\n  \"hooks\": {\n    \"PreToolUse\": [\n      {\"matcher\": \"X\", \"hooks\": [{\"type\": \"command\", \"command\": \"theirs\"}]}\n    ]\n  }\n}\n"
+	if string(after) != want {
+		t.Errorf("left\n%s\nnot\n%s", after, want)
 	}
-	if err := json.Unmarshal(after, &got); err != nil || got.A != 2 || len(got.Hooks) != 1 || len(got.Hooks["PreToolUse"]) != 1 || strings.Contains(string(after), "mortise") {
-		t.Errorf("%v\n%s", err, after)
+}
+
+// TestForeignEdits_bytes: with hooks of others in the file, what others write between install and uninstall stays as they wrote it, and
+// not a byte of ours is left.
+func TestForeignEdits_bytes(t *testing.T) {
+	t.Parallel()
+	a := agent(t, "claude")
+	entries, mark := entriesOf(a)
+	for what, before := range map[string]string{
+		"settings": "{\n\t\"model\" : \"x\",\n\n\t\"hooks\": {\n\t\t\"PreToolUse\": [ {\"matcher\":\"Bash\",\"hooks\":[{\"type\":\"command\",\"command\":\"mine\"}]} ]\n\t},\n\t\"z\": [1,2 , 3]\n}",
+		"crlf":     "{\r\n  \"hooks\": {\r\n    \"Stop\": [\r\n      {\"hooks\":[{\"type\":\"command\",\"command\":\"mine\"}]}\r\n    ]\r\n  },\r\n  \"model\": \"x\"\r\n}\r\n",
+		"one line": `{"model": "x","hooks":{"Stop":[{"hooks":[{"type":"command","command":"mine"}]}]}}`,
+	} {
+		path := filepath.Join(t.TempDir(), "settings.json")
+		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := install.Edit(path, false, func(b []byte) ([]byte, error) { return a.Added(b, mark, entries) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit := strings.NewReplacer(`"x"`, `"other", "added":   true`, `"mine"`, `"mine --changed"`)
+		edited := []byte(edit.Replace(string(c.After)))
+		if err := os.WriteFile(path, edited, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Uninstall(path, edited, mark); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := os.ReadFile(path); err != nil || string(after) != edit.Replace(before) {
+			t.Errorf("%s: %v\n%q, not\n%q", what, err, after, edit.Replace(before))
+		}
 	}
 }
 
@@ -236,6 +267,13 @@ func TestEdit_file(t *testing.T) {
 	if len(entries) != 2+5 {
 		t.Errorf("%d entries: %v", len(entries), entries)
 	}
+	nowhere := filepath.Join(dir, "nowhere.json")
+	if err := os.Symlink(filepath.Join(dir, "none"), nowhere); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := install.Edit(nowhere, false, func([]byte) ([]byte, error) { return []byte("x"), nil }); err == nil || !strings.Contains(err.Error(), "is a link to") {
+		t.Errorf("a link to nothing: %v", err)
+	}
 	if err := os.Chmod(path, 0o400); err != nil {
 		t.Fatal(err)
 	}
@@ -275,6 +313,27 @@ func TestEdit_atomic(t *testing.T) {
 			return
 		default:
 		}
+	}
+}
+
+// TestAtOnce: of processes and goroutines that edit a file at once, no edit is lost.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "f")
+	const writers, edits = 8, 12
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for range edits {
+				if _, err := install.Edit(path, false, func(b []byte) ([]byte, error) { return append(b, '.'), nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if data, err := os.ReadFile(path); err != nil || len(data) != writers*edits {
+		t.Errorf("%d edits of %d are left: %v", len(data), writers*edits, err)
 	}
 }
 

@@ -12,11 +12,8 @@ import (
 func (p *Proxy) gate(ctx context.Context, m *message, h *held) {
 	line, c, reason := p.judge(ctx, m)
 	p.mu.Lock()
-	delete(p.held, m.id)
-	dropped := h.cancelled
-	if reason == "" && !dropped {
-		p.passed[m.id] = c
-	}
+	delete(p.held, m.key)
+	dropped := h.cancelled || ctx.Err() != nil
 	p.mu.Unlock()
 	var err error
 	switch {
@@ -24,6 +21,7 @@ func (p *Proxy) gate(ctx context.Context, m *message, h *held) {
 	case reason != "":
 		err = p.toClient.line(append(denial(m.id, reason), '\n'))
 	default:
+		p.passes(m, c)
 		err = p.toServer.line(line)
 	}
 	if err != nil {
@@ -33,11 +31,8 @@ func (p *Proxy) gate(ctx context.Context, m *message, h *held) {
 
 // judge returns the message to pass on, or why there is none.
 func (p *Proxy) judge(ctx context.Context, m *message) (line []byte, c *call, reason string) {
-	c = &call{}
+	c = &call{tool: m.text("params", "name")}
 	var input any = map[string]any{}
-	if at, ok := m.inner("params", "name"); ok {
-		_ = json.Unmarshal(at.of(m.data), &c.tool)
-	}
 	at, there := m.inner("params", "arguments")
 	if there {
 		dec := json.NewDecoder(bytes.NewReader(at.of(m.data)))
@@ -90,31 +85,53 @@ func (p *Proxy) name(tool string) string { return "mcp__" + p.cfg.Server + "__" 
 
 // response passes a message of the server on, or has plugins look at it first.
 func (p *Proxy) response(ctx context.Context, line []byte) error {
+	if all, ok := batchOf(line); ok {
+		return p.batch(ctx, line, all, p.toClient, p.response, func(m *message) bool {
+			c, lists := p.answered(m)
+			return c != nil || lists
+		})
+	}
 	m, err := read(line)
 	if err != nil {
 		p.cfg.Logger.WarnContext(ctx, "a message of the server was dropped", "error", err)
 		return nil
 	}
-	if m.id == "" || m.method != "" {
+	c, lists := p.answered(m)
+	if c == nil && !lists {
 		return p.toClient.line(line)
 	}
-	p.mu.Lock()
-	c, lists := p.passed[m.id], p.lists[m.id]
-	delete(p.passed, m.id)
-	delete(p.lists, m.id)
-	p.mu.Unlock()
-	switch {
-	case lists:
-		return p.toClient.line(p.listed(ctx, m))
-	case c == nil:
-		return p.toClient.line(line)
-	}
-	p.calls.Go(func() {
-		if err := p.toClient.line(p.result(ctx, m, c)); err != nil {
+	p.answers.add(func() {
+		var out []byte
+		switch {
+		case lists:
+			out = p.listed(ctx, m)
+		case c.answered:
+			p.cfg.Logger.WarnContext(ctx, "a second answer of the server was dropped", "tool", c.tool)
+			return
+		default:
+			out = p.result(ctx, m, c)
+		}
+		if err := p.toClient.line(out); err != nil {
 			p.cfg.Logger.WarnContext(ctx, "a result was lost", "error", err)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.lists, m.key)
+		if c != nil {
+			c.input, c.answered = nil, true
 		}
 	})
 	return nil
+}
+
+// answered is what the client asked for that a message answers.
+func (p *Proxy) answered(m *message) (c *call, lists bool) {
+	if !m.response() {
+		return nil, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.passed[m.key], p.lists[m.key]
 }
 
 // result lets plugins replace the result of a call: content and structured content alike.
@@ -131,6 +148,7 @@ func (p *Proxy) result(ctx context.Context, m *message, c *call) []byte {
 	if dec.Decode(&value) != nil {
 		return m.data
 	}
+	p.started(m, c)
 	answer, err := p.ask(ctx, "result", map[string]any{"tool": p.name(c.tool), "call": m.id, "input": c.input, "response": value})
 	if err != nil {
 		if p.closed("result") {
@@ -149,6 +167,20 @@ func (p *Proxy) result(ctx context.Context, m *message, c *call) []byte {
 	return out
 }
 
+// started remembers a call that the server executes as a task: the result comes later, under another id.
+func (p *Proxy) started(m *message, c *call) {
+	var r struct {
+		Task struct {
+			ID string `json:"taskId"`
+		} `json:"task"`
+	}
+	if at, ok := m.fields["result"]; ok && json.Unmarshal(at.of(m.data), &r) == nil && r.Task.ID != "" {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.tasks[r.Task.ID] = &call{tool: c.tool, input: c.input}
+	}
+}
+
 // listed leaves excluded tools out of a list, and compares the others with what they were.
 func (p *Proxy) listed(ctx context.Context, m *message) []byte {
 	at, ok := m.inner("result", "tools")
@@ -160,7 +192,7 @@ func (p *Proxy) listed(ctx context.Context, m *message) []byte {
 		return m.data
 	}
 	excluded := p.cfg.Engine.Excluded("mcp", p.cfg.Session)
-	var left []json.RawMessage
+	left := []json.RawMessage{}
 	for _, raw := range tools {
 		var t struct {
 			Name string `json:"name"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strconv"
 )
 
 // span is a place in a message.
@@ -45,6 +46,7 @@ type message struct {
 	fields map[string]span
 	method string
 	id     string // raw, empty for none
+	key    string // the same for all spellings of an id
 }
 
 // read reads the envelope. What is no message of JSON-RPC has no fields.
@@ -63,8 +65,27 @@ func read(data []byte) (*message, error) {
 	}
 	if s, ok := fields["id"]; ok {
 		m.id = string(s.of(data))
+		m.key = keyOf(s.of(data))
 	}
 	return m, nil
+}
+
+// response reports whether the message answers a request.
+func (m *message) response() bool { return m.id != "" && m.method == "" }
+
+// keyOf is an id without its spelling: an answer to "a" may have "\u0061", one to 1 may have 1.0.
+func keyOf(id []byte) string {
+	var text string
+	if json.Unmarshal(id, &text) == nil {
+		return strconv.Quote(text)
+	}
+	if n, err := strconv.ParseInt(string(id), 10, 64); err == nil {
+		return strconv.FormatInt(n, 10)
+	}
+	if f, err := strconv.ParseFloat(string(id), 64); err == nil {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return string(id)
 }
 
 // inner finds a member of an object in the message.
@@ -79,6 +100,14 @@ func (m *message) inner(outer, key string) (span, bool) {
 		return span{}, false
 	}
 	return span{at.start + s.start, at.start + s.end}, true
+}
+
+// text is a member of an object in the message, if it is a text.
+func (m *message) text(outer, key string) (s string) {
+	if at, ok := m.inner(outer, key); ok {
+		_ = json.Unmarshal(at.of(m.data), &s)
+	}
+	return s
 }
 
 // with returns the message with another value in a place.
@@ -108,4 +137,22 @@ func denial(id, reason string) []byte {
 		text = []byte(`"denied"`)
 	}
 	return []byte(`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[{"type":"text","text":` + string(text) + `}],"isError":true}}`)
+}
+
+// batchOf returns the messages of a list, one line each; not ok means that the line is none.
+func batchOf(line []byte) (all [][]byte, ok bool) {
+	if t := bytes.TrimLeft(line, " \t\r\n"); len(t) == 0 || t[0] != '[' {
+		return nil, false
+	}
+	var raw []json.RawMessage
+	if json.Unmarshal(line, &raw) != nil {
+		return nil, false
+	}
+	for _, one := range raw {
+		var b bytes.Buffer
+		_ = json.Compact(&b, one) // it was just read
+		b.WriteByte('\n')
+		all = append(all, b.Bytes())
+	}
+	return all, true
 }

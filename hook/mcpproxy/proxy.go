@@ -2,7 +2,6 @@ package mcpproxy
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,13 +33,35 @@ type Proxy struct {
 	cfg Config
 
 	mu sync.Mutex
-	// held are calls that plugins look at, passed those that the server has, lists requests for tools, by raw id.
+	// held are calls that plugins look at, passed those that the server has, lists requests for tools, by id; tasks are calls
+	// whose result comes later, by the id of the task.
 	held   map[string]*held
 	passed map[string]*call
 	lists  map[string]bool
+	tasks  map[string]*call
 
 	toServer, toClient *writer
-	calls              sync.WaitGroup
+	// gates are calls on their way to the server, answers results on their way to the client.
+	gates, answers turns
+}
+
+// turns executes functions one after the other, in the order in which they were added.
+type turns struct {
+	all  sync.WaitGroup
+	last chan struct{}
+}
+
+// add does not wait. Only one goroutine may add.
+func (t *turns) add(fn func()) {
+	before, done := t.last, make(chan struct{})
+	t.last = done
+	t.all.Go(func() {
+		if before != nil {
+			<-before
+		}
+		defer close(done)
+		fn()
+	})
 }
 
 // held is a call before the server has it.
@@ -50,6 +71,8 @@ type held struct{ cancelled bool }
 type call struct {
 	tool  string
 	input any
+	// answered calls are kept, so that no second answer passes.
+	answered bool
 }
 
 // writer writes one message at a time.
@@ -73,7 +96,7 @@ func New(cfg Config) (*Proxy, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Proxy{cfg: cfg, held: map[string]*held{}, passed: map[string]*call{}, lists: map[string]bool{}}, nil
+	return &Proxy{cfg: cfg, held: map[string]*held{}, passed: map[string]*call{}, lists: map[string]bool{}, tasks: map[string]*call{}}, nil
 }
 
 // Run copies until a side ends. The caller closes the streams of the other one then.
@@ -81,21 +104,21 @@ func (p *Proxy) Run(ctx context.Context, client io.Reader, toClient io.Writer, s
 	p.toServer, p.toClient = &writer{w: toServer}, &writer{w: toClient}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var fromClient error
-	p.calls.Go(func() {
-		fromClient = p.copy(ctx, client, p.request)
+	requests := make(chan error, 1)
+	go func() {
+		err := p.copy(ctx, client, p.request)
+		p.gates.all.Wait()
 		_ = toServer.Close() // the server ends when its input does
-	})
+		requests <- err
+	}()
 	err := p.copy(ctx, server, p.response)
-	cancel()
+	p.answers.all.Wait() // what the server answered before it ended
 	if err != nil {
 		return fmt.Errorf("mcpproxy: the server's output: %w", err)
 	}
-	done := make(chan struct{})
-	go func() { p.calls.Wait(); close(done) }()
 	select {
-	case <-done:
-		return fromClient
+	case err := <-requests:
+		return err
 	default:
 		return nil // the server has ended; the client's input may be open for ever
 	}
@@ -137,8 +160,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 
 // request passes a message of the client on, or has plugins look at it first.
 func (p *Proxy) request(ctx context.Context, line []byte) error {
-	if t := bytes.TrimLeft(line, " \t\r\n"); len(t) > 0 && t[0] == '[' {
-		return p.batch(ctx, line)
+	if all, ok := batchOf(line); ok {
+		return p.batch(ctx, line, all, p.toServer, p.request, func(m *message) bool { return m.method == "tools/call" })
 	}
 	m, err := read(line)
 	if err != nil {
@@ -150,20 +173,22 @@ func (p *Proxy) request(ctx context.Context, line []byte) error {
 		if m.id == "" {
 			return nil // a call without an id has no answer, and would be one without a gate
 		}
-		if !p.wants("call") && p.cfg.Pins == nil {
-			p.passes(m)
+		if tool := m.text("params", "name"); !p.wants("call") && p.cfg.Pins.blocked(tool) == "" {
+			p.passes(m, &call{tool: tool, input: map[string]any{}})
 			return p.toServer.line(line)
 		}
 		h := &held{}
 		p.mu.Lock()
-		p.held[m.id] = h
+		p.held[m.key] = h
 		p.mu.Unlock()
-		p.calls.Go(func() { p.gate(ctx, m, h) })
+		p.gates.add(func() { p.gate(ctx, m, h) })
 		return nil
 	case "tools/list":
 		p.mu.Lock()
-		p.lists[m.id] = true
+		p.lists[m.key] = true
 		p.mu.Unlock()
+	case "tasks/result":
+		p.taskResult(m)
 	case "initialize":
 		p.ask(ctx, "initialize", map[string]any{}) //nolint:errcheck // plugins may exclude tools, and no more
 	case "notifications/cancelled":
@@ -174,26 +199,36 @@ func (p *Proxy) request(ctx context.Context, line []byte) error {
 	return p.toServer.line(line)
 }
 
-// batch takes a list of messages apart if there is a call in it; else it passes.
-func (p *Proxy) batch(ctx context.Context, line []byte) error {
-	var all []json.RawMessage
-	if json.Unmarshal(line, &all) != nil {
-		return p.toServer.line(line)
+// batch takes a list of messages apart if there is one in it in which plugins have a part; else it passes.
+func (p *Proxy) batch(ctx context.Context, line []byte, all [][]byte, to *writer, each func(context.Context, []byte) error, part func(*message) bool) error {
+	if !slices.ContainsFunc(all, func(one []byte) bool { m, err := read(one); return err != nil || part(m) }) {
+		return to.line(line)
 	}
-	if !slices.ContainsFunc(all, func(raw json.RawMessage) bool { m, err := read(raw); return err != nil || m.method == "tools/call" }) {
-		return p.toServer.line(line)
-	}
-	for _, raw := range all {
-		var b bytes.Buffer
-		if err := json.Compact(&b, raw); err != nil {
-			return err
-		}
-		b.WriteByte('\n')
-		if err := p.request(ctx, b.Bytes()); err != nil {
+	for _, one := range all {
+		if err := each(ctx, one); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// passes remembers a call that the server gets, if a plugin wants to look at its result.
+func (p *Proxy) passes(m *message, c *call) {
+	if !p.wants("result") {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passed[m.key] = c
+}
+
+// taskResult remembers a request for the result of a call that the server executes as a task.
+func (p *Proxy) taskResult(m *message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.tasks[m.text("params", "taskId")]; c != nil {
+		p.passed[m.key] = &call{tool: c.tool, input: c.input}
+	}
 }
 
 // cancelled reports whether a cancellation is of a call that the server does not have yet.
@@ -204,7 +239,7 @@ func (p *Proxy) cancelled(m *message) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := p.held[string(at.of(m.data))]
+	h := p.held[keyOf(at.of(m.data))]
 	if h == nil {
 		return false
 	}
@@ -228,20 +263,6 @@ func (p *Proxy) ask(ctx context.Context, event string, fields map[string]any) (m
 	dec.UseNumber()
 	err = dec.Decode(&answer)
 	return answer, err
-}
-
-// passes remembers a call that no plugin wants to look at before its result.
-func (p *Proxy) passes(m *message) {
-	if !p.wants("result") {
-		return
-	}
-	c := &call{input: map[string]any{}}
-	if at, ok := m.inner("params", "name"); ok {
-		_ = json.Unmarshal(at.of(m.data), &c.tool)
-	}
-	p.mu.Lock()
-	p.passed[m.id] = c
-	p.mu.Unlock()
 }
 
 // wants reports whether a plugin has a part in an event. Plugins that exclude tools have one in calls.

@@ -185,6 +185,188 @@ func TestHeld(t *testing.T) {
 	s.expect(s.server, cancel)
 }
 
+// end closes one side and waits for the end of the proxy.
+func (s *session) end(side *io.PipeWriter) {
+	s.t.Helper()
+	_ = side.Close()
+	select {
+	case err := <-s.done:
+		s.done <- err
+	case <-time.After(10 * time.Second):
+		s.t.Fatal("the proxy does not end")
+	}
+}
+
+// TestOrder: calls that plugins look at reach the server in their order, and so do results the client.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	slow := redact()
+	inner := slow.fn
+	slow.fn = func(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
+		if strings.Contains(e.Result.Content[0].Text, "slow") {
+			<-time.After(100 * time.Millisecond)
+		}
+		return inner(ctx, e)
+	}
+	s := start(t, nil, guard(), slow)
+	words := []string{"slow", "fine", "slow", "fine"}
+	go func() {
+		for i, word := range words {
+			s.write(s.toProxy, callLine(fmt.Sprint(i), word))
+		}
+	}()
+	for i, word := range words {
+		s.expect(s.server, callLine(fmt.Sprint(i), word))
+	}
+	answer := func(i int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":%q}]}}`, i, words[i])
+	}
+	go func() {
+		for i := range words {
+			s.write(s.fromSrv, answer(i))
+		}
+		s.write(s.fromSrv, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}`)
+	}()
+	s.expect(s.client, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}`) // is not held up
+	for i := range words {
+		s.expect(s.client, answer(i))
+	}
+}
+
+// TestEnds: calls that a client sent before it closed its side reach the server, and results that a server sent before it ended
+// reach the client, as plugins want them.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	t.Run("client", func(t *testing.T) {
+		t.Parallel()
+		s := start(t, nil, guard(), redact())
+		s.write(s.toProxy, callLine("1", "slow"))
+		_ = s.toProxy.Close()
+		s.expect(s.server, callLine("1", "slow"))
+		s.write(s.fromSrv, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hunter2"}]}}`)
+		s.expect(s.client, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"[redacted]","type":"text"}]}}`)
+	})
+	t.Run("server", func(t *testing.T) {
+		t.Parallel()
+		late := redact()
+		inner := late.fn
+		late.fn = func(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
+			select {
+			case <-time.After(200 * time.Millisecond):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			return inner(ctx, e)
+		}
+		s := start(t, nil, guard(), late)
+		s.write(s.toProxy, callLine("1", "fine"))
+		s.expect(s.server, callLine("1", "fine"))
+		s.write(s.fromSrv, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hunter2"}]}}`)
+		_ = s.fromSrv.Close()
+		s.expect(s.client, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"[redacted]","type":"text"}]}}`)
+	})
+	t.Run("server in a call", func(t *testing.T) {
+		t.Parallel()
+		s := start(t, nil, guard(), redact())
+		s.write(s.toProxy, callLine("1", "fine"))
+		s.expect(s.server, callLine("1", "fine"))
+		s.end(s.fromSrv) // although the client's side is open
+	})
+}
+
+// TestAnswers: no form of an answer gets past the plugins: another spelling of the id, a list, a second answer, the result of a task.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	const secret, hidden = `{"content":[{"type":"text","text":"hunter2"}]}`, `{"content":[{"text":"[redacted]","type":"text"}]}`
+	s := start(t, nil, redact())
+	for sent, back := range map[string]string{"1": "1.0", "20": "2e1", `"a"`: `"\u0061"`, `"é"`: `"\u00e9"`, "-3": "-3", "9007199254740993": "9007199254740993"} {
+		s.write(s.toProxy, callLine(sent, "x"))
+		s.expect(s.server, callLine(sent, "x"))
+		s.write(s.fromSrv, `{"jsonrpc":"2.0","id":`+back+`,"result":`+secret+`}`)
+		s.expect(s.client, `{"jsonrpc":"2.0","id":`+back+`,"result":`+hidden+`}`)
+	}
+	s.write(s.toProxy, callLine("4", "x"))
+	s.expect(s.server, callLine("4", "x"))
+	one := `{"jsonrpc":"2.0","id":4,"result":` + secret + `}`
+	go s.write(s.fromSrv, `[{"jsonrpc":"2.0","method":"notifications/message","params":{}},`+one+`]`)
+	s.expect(s.client, `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+	s.expect(s.client, strings.Replace(one, secret, hidden, 1))
+	s.write(s.toProxy, callLine("5", "x"))
+	s.expect(s.server, callLine("5", "x"))
+	twice := `{"jsonrpc":"2.0","id":5,"result":` + secret + `}`
+	ping := `{"jsonrpc":"2.0","id":"p","method":"ping"}`
+	go s.write(s.fromSrv, twice, twice, ping)
+	first, _ := s.client.ReadString('\n')
+	second, _ := s.client.ReadString('\n')
+	if got := first + second; got != strings.Replace(twice, secret, hidden, 1)+"\n"+ping+"\n" && got != ping+"\n"+strings.Replace(twice, secret, hidden, 1)+"\n" {
+		t.Errorf("%s", got)
+	}
+	s.write(s.toProxy, callLine("6", "x"))
+	s.expect(s.server, callLine("6", "x"))
+	task := `{"jsonrpc":"2.0","id":6,"result":{"task":{"taskId":"t1","status":"working"}}}`
+	s.write(s.fromSrv, task)
+	s.expect(s.client, task)
+	get := `{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":{"taskId":"t1"}}`
+	s.write(s.toProxy, get)
+	s.expect(s.server, get)
+	s.write(s.fromSrv, `{"jsonrpc":"2.0","id":7,"result":`+secret+`}`)
+	s.expect(s.client, `{"jsonrpc":"2.0","id":7,"result":`+hidden+`}`)
+	wrong := `{"jsonrpc":"2.0","id":8,"error":{"code":-32000,"message":"no key hunter2","data":{"n":1e400,"why":"hunter2"}}}`
+	s.write(s.toProxy, callLine("8", "x"))
+	s.expect(s.server, callLine("8", "x"))
+	s.write(s.fromSrv, strings.Replace(wrong, "1e400", "1", 1))
+	s.expect(s.client, `{"jsonrpc":"2.0","id":8,"error":{"code":-32000,"data":{"n":1,"why":"[redacted]"},"message":"no key [redacted]"}}`)
+}
+
+// TestLists: a page of tools keeps its cursor when tools are excluded, also when none is left.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	exclude := plugin("shy", abi.ModeTransform, abi.RunStart, func(context.Context, *abi.Event) (*abi.Reply, error) {
+		return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectExcludeTools, Tools: []string{"say"}}}}, nil
+	})
+	s := start(t, nil, exclude)
+	hello := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`
+	s.write(s.toProxy, hello)
+	s.expect(s.server, hello)
+	for cursor, page := range map[string][2]string{
+		"a": {`[{"name":"say"},{"name":"sing","x":1.0}]`, `[{"name":"sing","x":1.0}]`},
+		"b": {`[{"name":"say"}]`, `[]`},
+	} {
+		ask := `{"jsonrpc":"2.0","id":"` + cursor + `","method":"tools/list","params":{"cursor":"` + cursor + `"}}`
+		s.write(s.toProxy, ask)
+		s.expect(s.server, ask)
+		s.write(s.fromSrv, `{"jsonrpc":"2.0","id":"`+cursor+`","result":{"tools":`+page[0]+`,"nextCursor":"n"}}`)
+		s.expect(s.client, `{"jsonrpc":"2.0","id":"`+cursor+`","result":{"tools":`+page[1]+`,"nextCursor":"n"}}`)
+	}
+	s.write(s.toProxy, callLine("9", "x"))
+	if line, err := s.client.ReadString('\n'); err != nil || !strings.Contains(line, "not available") {
+		t.Errorf("%v %s", err, line)
+	}
+}
+
+// TestLarge: a large result passes the plugins. One that is too large for a plugin that fails closed is withheld, and the session continues.
+func TestLarge(t *testing.T) {
+	t.Parallel()
+	strict := redact()
+	strict.d.Hooks[0].OnFailure = abi.FailRun
+	s := start(t, nil, strict)
+	for id, n := range []int{900 << 10, 20 << 20, 10} {
+		s.write(s.toProxy, callLine(fmt.Sprint(id), "x"))
+		s.expect(s.server, callLine(fmt.Sprint(id), "x"))
+		text := strings.Repeat("a", n)
+		go s.write(s.fromSrv, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"%shunter2"}],"structuredContent":{"key":7}}}`, id, text))
+		got, err := s.client.ReadString('\n')
+		switch {
+		case err != nil || strings.Contains(got, "hunter2"):
+			t.Errorf("%d: %v, %.200s", n, err, got)
+		case n > 1<<20 && (!strings.Contains(got, "withheld") || !strings.Contains(got, `"isError":true`) || strings.Contains(got, `"key":7`)):
+			t.Errorf("%d is not withheld: %.200s", n, got)
+		case n < 1<<20 && !strings.Contains(got, text+"[redacted]"):
+			t.Errorf("%d: %.200s", n, got)
+		}
+	}
+}
+
 // TestSmuggling: no form of a message gets a call past the gate.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()

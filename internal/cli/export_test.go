@@ -30,6 +30,9 @@ func OpenTasks(ctx context.Context, l Links, dir, id string, own agent.Tools) (*
 // Lock takes what is at a path for this process.
 func Lock(path string) (io.Closer, error) { return lock(path) }
 
+// HooksRun returns an error on systems on which hooks do not run.
+func HooksRun(system string) error { return hooksRun(system) }
+
 // EntryWords is what explain prints of a decision.
 func EntryWords(e *thread.Decision) []string { return words(e) }
 

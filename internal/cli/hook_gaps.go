@@ -18,6 +18,23 @@ type gap struct {
 	closed bool
 }
 
+// known leaves out events that the installed version of an agent does not have: older ones ignore a whole file for one of them.
+func (h *hookParts) known(d *hook.Dialect, version string, events []string) (left []string, gaps []gap) {
+	if hook.Before(version, d.Oldest) {
+		text := fmt.Sprintf("%s %s is older than %s, before which its hooks do not replace every result; update it", d.Agent, version, d.Oldest)
+		gaps = append(gaps, gap{text, len(h.program.Runtime.Order(abi.AfterToolExecute)) > 0})
+	}
+	for _, name := range events {
+		spec := d.Events[name]
+		if !hook.Before(version, spec.Since) {
+			left = append(left, name)
+			continue
+		}
+		gaps = append(gaps, gap{fmt.Sprintf("%s %s has no event %s, which is left out (it is there since %s)", d.Agent, version, name, spec.Since), h.program.Closed(spec)})
+	}
+	return left, gaps
+}
+
 // gaps lists what the agent's hooks cannot do for the plugins.
 func (h *hookParts) gaps(d *hook.Dialect) []gap {
 	var out []gap

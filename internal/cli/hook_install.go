@@ -8,7 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -82,6 +84,15 @@ func (o *installOptions) prepare(agent string) (err error) {
 	return with(ExitConfig, err)
 }
 
+// version is what the installed agent prints, if there is one.
+func (o *installOptions) version(ctx context.Context) string {
+	path, err := exec.LookPath(o.agent.Command)
+	if err != nil {
+		return ""
+	}
+	return agentVersion(ctx, path)
+}
+
 func (o *installOptions) file() string {
 	return o.agent.File(install.Scope(o.scope), os.Getenv, o.home, o.project)
 }
@@ -90,7 +101,19 @@ func (o *installOptions) mark() string {
 	return install.Mark(o.clientP, o.profileOf.dir, o.agent.Dialect.Name)
 }
 
+// hooksRun returns an error on systems on which hooks do not run.
+func hooksRun(system string) error {
+	if system == "linux" || system == "darwin" {
+		return nil
+	}
+	return with(ExitConfig, fmt.Errorf("mortise hook does not run on %s: nothing proves there to client and daemon whose the other end is, so a gate would deny each call; nothing was changed. "+
+		"Use mortise proxy, or on Windows an agent and mortise in WSL", system))
+}
+
 func runHookInstall(ctx context.Context, s Streams, o *installOptions, agent string) error {
+	if err := hooksRun(runtime.GOOS); err != nil {
+		return err
+	}
 	if err := o.prepare(agent); err != nil {
 		return err
 	}
@@ -104,7 +127,8 @@ func runHookInstall(ctx context.Context, s Streams, o *installOptions, agent str
 	if len(events) == 0 {
 		return with(ExitConfig, fmt.Errorf("no plugin of %s has a hook at a phase that %s fires", o.profileOf.config, d.Agent))
 	}
-	gaps := h.gaps(d)
+	events, gaps := h.known(d, o.version(ctx), events)
+	gaps = append(gaps, h.gaps(d)...)
 	for _, g := range gaps {
 		fmt.Fprintln(s.Out, "  note:", g.text)
 	}

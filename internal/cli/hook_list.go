@@ -126,7 +126,8 @@ func (o *hookOptions) report(ctx context.Context, h *hookParts, name string) *ag
 		out.Version = agentVersion(ctx, path)
 	}
 	out.Disabled = disabledBy(d.Name, i.home, i.project)
-	for _, g := range h.gaps(d) {
+	_, missing := h.known(d, out.Version, h.wanted(d))
+	for _, g := range append(missing, h.gaps(d)...) {
 		out.Unsupported = append(out.Unsupported, g.text)
 	}
 	if d.Name == "codex" && len(out.Events) > 0 && err == nil {

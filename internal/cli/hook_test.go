@@ -1,10 +1,14 @@
 package cli_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -231,6 +235,67 @@ func TestHook_refused(t *testing.T) { //nolint:paralleltest // it sets the envir
 	p.run(cli.ExitOK, "hook", "stats")
 }
 
+// TestHook_versions: events that the installed version of the agent does not have are left out, and said so; a version whose hooks
+// cannot do what plugins rely on is refused.
+func TestHook_versions(t *testing.T) {
+	p := newHookPlace(t)
+	bin := t.TempDir()
+	t.Setenv("PATH", bin+":/usr/bin:/bin")
+	data, err := os.ReadFile(p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.config, append(data, "hook: {repair: true}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for printed, tc := range map[string]struct {
+		left, missing []string
+	}{
+		"2.1.330 (Claude Code)": {left: []string{"PostCompact", "PostToolUseFailure", "PreToolUse"}},
+		"2.1.75 (Claude Code)":  {left: []string{"PreToolUse", "PostToolUseFailure", "PreCompact"}, missing: []string{"PostCompact"}},
+		"2.0.9 (Claude Code)":   {left: []string{"PreToolUse"}, missing: []string{"PostCompact", "PostToolUseFailure"}},
+		"no version":            {left: []string{"PostCompact", "PreToolUse"}},
+	} {
+		if err := os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\necho '"+printed+"'\n"), 0o700); err != nil { //nolint:gosec // it is executed
+			t.Fatal(err)
+		}
+		if len(tc.missing) > 0 {
+			if out := p.run(cli.ExitConfig, "hook", "install", "claude"); !strings.Contains(out, "is older than 2.1.121") || !strings.Contains(out, "--partial") {
+				t.Errorf("%s: %s", printed, out)
+			}
+		}
+		out := p.run(cli.ExitOK, "hook", "install", "claude", "--partial")
+		var file struct{ Hooks map[string]any }
+		data, err := os.ReadFile(p.settings)
+		if err = errors.Join(err, json.Unmarshal(data, &file)); err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range tc.left {
+			if file.Hooks[event] == nil {
+				t.Errorf("%s: %s is missing", printed, event)
+			}
+		}
+		for _, event := range tc.missing {
+			if file.Hooks[event] != nil || !strings.Contains(out, "has no event "+event) {
+				t.Errorf("%s: %s is registered: %s", printed, event, out)
+			}
+		}
+		if out := p.run(cli.ExitOK, "hook", "list"); len(tc.missing) > 0 != strings.Contains(out, "older than") {
+			t.Errorf("%s: %s", printed, out)
+		}
+	}
+}
+
+// TestHook_systems: where hooks do not run, install says so, and what runs there.
+func TestHook_systems(t *testing.T) {
+	t.Parallel()
+	for system, runs := range map[string]bool{"linux": true, "darwin": true, "windows": false, "freebsd": false} {
+		if err := cli.HooksRun(system); (err == nil) != runs || err != nil && (!strings.Contains(err.Error(), system) || !strings.Contains(err.Error(), "mortise proxy")) {
+			t.Errorf("%s: %v", system, err)
+		}
+	}
+}
+
 // TestHook_shims: the extensions of pi and opencode are written, and deleted again.
 func TestHook_shims(t *testing.T) { //nolint:paralleltest // it sets the environment
 	p := newHookPlace(t)
@@ -255,5 +320,52 @@ func TestMCP_exit(t *testing.T) { //nolint:paralleltest // it sets the environme
 	code := cli.Main(t.Context(), []string{"mcp", "--config", p.config, "--profile", p.profile, "--", "/bin/sh", "-c", "cat; echo words >&2; exit 7"}, cli.Streams{In: in, Out: &out, Err: &errs}, links.All())
 	if code != 7 || out.String() != "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n" || !strings.Contains(errs.String(), "words\n") {
 		t.Errorf("exit %d, %q, %q", code, out.String(), errs.String())
+	}
+}
+
+// TestMCP_serve: the tools of plugins are served, and their calls and results pass the plugins as those of other servers do.
+func TestMCP_serve(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	data, err := os.ReadFile(p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guests := filepath.Dir(regexp.MustCompile(`/\S+/guard\.wasm`).FindString(string(data)))
+	text := strings.Replace(string(data), "redact.wasm}", "redact.wasm, config: {words: [missing]}}", 1) + "  - {name: bank, module: " + guests + "/teller.wasm}\n"
+	if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, client := io.Pipe()
+	answers, out := io.Pipe()
+	var errs bytes.Buffer
+	done := make(chan cli.ExitCode, 1)
+	go func() {
+		done <- cli.Main(t.Context(), []string{"mcp", "serve", "--config", p.config, "--profile", p.profile}, cli.Streams{In: in, Out: out, Err: &errs})
+		_ = out.Close()
+	}()
+	lines := bufio.NewReader(answers)
+	ask := func(line string) string {
+		if _, err := io.WriteString(client, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%v: %s", err, errs.String())
+		}
+		return got
+	}
+	ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	if got := ask(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); !strings.Contains(got, `"name":"sum"`) {
+		t.Error(got)
+	}
+	if got := ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"sum","arguments":{"values":[40,2]}}}`); !strings.Contains(got, "42") || strings.Contains(got, "isError\":true") {
+		t.Error(got)
+	}
+	if got := ask(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"sum","arguments":{}}}`); !strings.Contains(got, "property") || strings.Contains(got, "missing") {
+		t.Errorf("the result did not pass the plugins: %s", got)
+	}
+	_ = client.Close()
+	if code := <-done; code != cli.ExitOK {
+		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,28 +81,30 @@ func runMCP(ctx context.Context, s Streams, o *mcpOptions, args []string) error 
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return with(ExitConfig, err)
 	}
-	engine, err := hook.New(hook.Config{
-		Program: h.program, Tickets: hook.NewTickets(filepath.Join(p.dir, daemon.TicketFolder)), Logger: logger,
-	})
-	if err != nil {
-		return err
-	}
-	name := o.serverName(args[0])
 	pins, err := mcpproxy.OpenPins(filepath.Join(p.dir, "mcp-"+hexSum([]byte(strings.Join(args, "\x00")))[:12]+".json"), o.pin)
 	if err != nil {
 		return with(ExitConfig, err)
 	}
-	cwd, err := os.Getwd()
-	if err != nil {
-		return with(ExitConfig, err)
-	}
-	proxy, err := mcpproxy.New(mcpproxy.Config{
-		Engine: engine, Server: name, Session: uuid.NewString(), Cwd: cwd, Pins: pins, Logger: logger,
-	})
+	proxy, err := h.mcpProxy(p, o.serverName(args[0]), pins, logger)
 	if err != nil {
 		return err
 	}
 	return wrapServer(ctx, s, proxy, args)
+}
+
+// mcpProxy makes a proxy that has the plugins look at the calls of a server.
+func (h *hookParts) mcpProxy(p *hookProfile, name string, pins *mcpproxy.Pins, logger *slog.Logger) (*mcpproxy.Proxy, error) {
+	engine, err := hook.New(hook.Config{
+		Program: h.program, Tickets: hook.NewTickets(filepath.Join(p.dir, daemon.TicketFolder)), Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, with(ExitConfig, err)
+	}
+	return mcpproxy.New(mcpproxy.Config{Engine: engine, Server: name, Session: uuid.NewString(), Cwd: cwd, Pins: pins, Logger: logger})
 }
 
 // serverEnd is how long a server may take to end when its client has gone.
@@ -132,35 +136,46 @@ func wrapServer(ctx context.Context, s Streams, proxy *mcpproxy.Proxy, args []st
 	return with(ExitRun, errors.Join(failed, err))
 }
 
-// runMCPServe serves the plugins' tools. Their calls pass the same gates as others.
+// runMCPServe serves the plugins' tools. Their calls pass the plugins as those of other servers do.
 func runMCPServe(ctx context.Context, s Streams, o *mcpOptions) error {
 	p, err := o.open()
 	if err != nil {
 		return err
 	}
-	h, err := p.load(ctx, logging(s, warnLevel), silent())
+	logger := logging(s, warnLevel)
+	h, err := p.load(ctx, logger, silent())
 	if err != nil {
 		return err
 	}
 	defer h.close(context.WithoutCancel(ctx))
+	proxy, err := h.mcpProxy(p, "mortise", nil, logger)
+	if err != nil {
+		return err
+	}
 	server := sdk.NewServer(&sdk.Implementation{Name: "mortise", Version: versionText()}, nil)
 	for _, t := range h.tools.Tools() {
-		tool := &sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Parameters}
-		if t.Parameters == nil {
-			tool.InputSchema = map[string]any{"type": "object"}
+		schema := map[string]any{"type": "object"} // which MCP demands
+		given, ok := t.Parameters.(map[string]any)
+		maps.Copy(schema, given)
+		if !ok && t.Parameters != nil || schema["type"] != "object" {
+			return with(ExitConfig, fmt.Errorf("the parameters of the tool %.80q are no object, so MCP has no form for it", t.Name))
 		}
-		server.AddTool(tool, h.callTool)
+		server.AddTool(&sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: schema}, h.callTool)
 	}
-	err = server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(s.In), Writer: nopWriter{s.Out}})
-	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
-		return nil
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		err := server.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
+		_ = out.Close()
+		served <- err
+	}()
+	err = errors.Join(proxy.Run(ctx, s.In, s.Out, fromServer, toServer), in.Close())
+	if end := <-served; !errors.Is(end, io.EOF) && !errors.Is(end, context.Canceled) {
+		err = errors.Join(err, end)
 	}
 	return with(ExitRun, err)
 }
-
-type nopWriter struct{ io.Writer }
-
-func (nopWriter) Close() error { return nil }
 
 // callTool has a plugin execute a call.
 func (h *hookParts) callTool(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
