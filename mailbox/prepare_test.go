@@ -309,7 +309,7 @@ func TestPrepare(t *testing.T) {
 			m := started(t, mailbox.Config{Runtime: &script{do: waitsOnce("user_input")}, Store: store})
 			waits := background(t, m, request("t", "first"))
 			sleep(0)
-			must(t, m.Stop(t.Context())) // it would change the thread between the requests
+			must(t, m.Stop(t.Context())) // what it claimed, the other process would not know
 			counted := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: store, Plan: off.plan}})
 			equal(t, "run", background(t, counted, request("t", "more")).Run, waits.Run)
 			equal(t, "transitions, the first one as if the thread were new", off.asked("apply"), 2)
