@@ -40,13 +40,7 @@ func edited(list []abi.Message, e lane.Edit) {
 }
 
 // flat are the messages of all items.
-func (x *exchange) flat() []abi.Message {
-	var out []abi.Message
-	for _, list := range x.ln.Messages {
-		out = append(out, list...)
-	}
-	return out
-}
+func (x *exchange) flat() []abi.Message { return slices.Concat(x.ln.Messages...) }
 
 // userTurn reports whether the request begins a turn of the user: its last message has words of a person.
 func (x *exchange) userTurn() bool {

@@ -8,7 +8,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"net"
 	"net/http"
 	"net/netip"
@@ -27,13 +26,14 @@ type Server struct {
 	*shared
 
 	cfg Config
+	// acts means that something may change a request: plugins, compactions, or what they have changed of a conversation before.
+	acts bool
 }
 
 // shared is what servers of one proxy have in common: see [Server.With].
 type shared struct {
 	lanes  *lane.Set
 	secret []byte
-	seed   maphash.Seed
 	stats  counters
 	slots  chan struct{} // compactions
 	keys   keys
@@ -51,8 +51,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.withDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, shared: &shared{seed: maphash.MakeSeed(), secret: []byte(rand.Text()), keys: keys{uses: map[string][]*use{}, limited: map[string]bool{}}}}
+	s := &Server{cfg: cfg, shared: &shared{secret: []byte(rand.Text()), keys: keys{uses: map[string][]*use{}, limited: map[string]bool{}}}}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.acts = cfg.acts()
 	lanes := lane.Config{Now: cfg.Now, Failed: func(err error) {
 		s.stats.storeFailures.Add(1)
 		s.cfg.Logger.WarnContext(s.ctx, "proxy_store_failed", "error", err)
@@ -83,7 +84,7 @@ func (s *Server) With(cfg Config) (*Server, error) {
 	if (cfg.Compaction == nil) != (s.cfg.Compaction == nil) {
 		return nil, errors.New("proxy: Config.Compaction: cannot be turned on or off while lanes continue")
 	}
-	return &Server{cfg: cfg, shared: s.shared}, nil
+	return &Server{cfg: cfg, shared: s.shared, acts: s.acts || cfg.acts()}, nil
 }
 
 // Close ends compactions and waits for them. Requests under way are the HTTP server's.
