@@ -263,7 +263,7 @@ func (x *exchange) prepare(ctx context.Context) {
 
 // act fires the phases of the request and makes the body that is sent.
 func (x *exchange) act(ctx context.Context, a *attached) {
-	if x.s.acts {
+	if x.s.cfg.Runtime != nil || x.s.cfg.Store != nil {
 		x.messages()
 	}
 	turn := x.userTurn()
@@ -388,12 +388,12 @@ func (x *exchange) post(ctx context.Context, body []byte) (*http.Response, error
 	if body == nil {
 		body = x.body
 	}
-	return x.s.send(ctx, x.r, x.up, bytes.NewReader(body), int64(len(body)), true)
+	return x.s.sendBytes(ctx, x.r, x.up, body, int64(len(body)), true)
 }
 
 // sendRaw sends the request as it came.
 func (x *exchange) sendRaw(ctx context.Context) (*http.Response, error) {
-	return x.s.send(ctx, x.r, x.up, bytes.NewReader(x.raw), x.r.ContentLength, false)
+	return x.s.sendBytes(ctx, x.r, x.up, x.raw, x.r.ContentLength, false)
 }
 
 // respond relays the answer.

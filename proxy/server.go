@@ -67,9 +67,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Compaction != nil {
 		s.slots = make(chan struct{}, cfg.Compaction.Concurrent)
 	}
-	if cfg.Store != nil {
-		s.tasks.Go(s.trim)
-	}
+	s.tasks.Go(s.trim)
 	return s, nil
 }
 
@@ -106,20 +104,24 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 }
 
-// trimEvery is how often threads are deleted that were not used for long.
-const trimEvery = time.Hour
+// restEvery is how often the texts of conversations are dropped from memory that were not used since, and trimEvery how often threads are
+// deleted that were not used for long.
+const restEvery, trimEvery = 10 * time.Minute, time.Hour
 
 func (s *Server) trim() {
-	tick := time.NewTicker(trimEvery)
+	tick := time.NewTicker(restEvery)
 	defer tick.Stop()
-	for {
-		if err := s.lanes.Trim(s.ctx, s.cfg.Now().Add(-s.cfg.Keep)); err != nil && s.ctx.Err() == nil {
-			s.cfg.Logger.WarnContext(s.ctx, "proxy_trim_failed", "error", err)
+	for n := 0; s.ctx.Err() == nil; n++ {
+		now := s.cfg.Now()
+		s.lanes.Rest(now.Add(-restEvery))
+		if s.cfg.Store != nil && n%int(trimEvery/restEvery) == 0 {
+			if err := s.lanes.Trim(s.ctx, now.Add(-s.cfg.Keep)); err != nil && s.ctx.Err() == nil {
+				s.cfg.Logger.WarnContext(s.ctx, "proxy_trim_failed", "error", err)
+			}
 		}
 		select {
 		case <-tick.C:
 		case <-s.ctx.Done():
-			return
 		}
 	}
 }
