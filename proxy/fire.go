@@ -60,10 +60,18 @@ func (x *exchange) flat() []abi.Message {
 
 // userTurn reports whether the request begins a turn of the user: its last message has words of a person.
 func (x *exchange) userTurn() bool {
-	if x.items == 0 || x.change == lane.Retry {
-		return false
+	i := lastWords(x.req)
+	return i >= 0 && x.change != lane.Retry && spoken(x.req, i)
+}
+
+// lastWords returns the last item that is no system message, -1 where there is none: a client may put one at the end.
+func lastWords(r *wire.Request) int {
+	for i := range slices.Backward(r.Items) {
+		if r.Items[i].Role != wire.System {
+			return i
+		}
 	}
-	return spoken(x.req, x.items-1)
+	return -1
 }
 
 // spoken reports whether an item has words of a person.
@@ -167,8 +175,8 @@ func (x *exchange) effects(out *phases.Outcome) bool {
 	}
 	add := func(content []abi.ContentBlock) {
 		m := abi.Message{Content: content}
-		if text := strings.TrimSpace(m.Text()); text != "" && x.items > 0 {
-			x.ln.Edits = append(x.ln.Edits, lane.Edit{Item: x.items - 1, Block: -1, Text: text})
+		if text, i := strings.TrimSpace(m.Text()), lastWords(x.req); text != "" && i >= 0 {
+			x.ln.Edits = append(x.ln.Edits, lane.Edit{Item: i, Block: -1, Text: text})
 			changed = true
 		}
 	}
