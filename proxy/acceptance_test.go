@@ -39,12 +39,12 @@ package proxy_test
 //	F6  TestStreamsOn                           F25 TestOriginals
 //	F7  TestUnknownBlocks                       F26 TestLive/claude with TestLive/control
 //	F8  TestUnknownBlocks                       F27 TestCount
-//	F9  TestChurn (2,000 requests), TestEndless              F28 TestThinking
+//	F9  TestChurn (2,000), TestEndless          F28 TestThinking
 //	F10 TestCuts                                F29 TestThinking
 //	F11 TestCuts, wire.FuzzParse                F30 TestUpstreamErrors
 //	F12 TestSwap (upstreamLog counts markers)   F31 TestCancel
-//	F13 launch.TestOf; part: TestLive sets it   F32 launch.TestInstall
-//	F14 part: doctor warns, compares nothing  F33 launch.TestInstall, launch.TestOf
+//	F13 launch.TestOf, TestLive                 F32 launch.TestInstall
+//	F14 cli.TestProxy_doctorLive                F33 launch.TestInstall, launch.TestOf
 //	F15 TestCompressed                          F34 money.TestSavings
 //	F16 TestUpgrade                             F35 money.TestAccount
 //	F17 TestHanging                             F36 TestClientKey
