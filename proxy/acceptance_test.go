@@ -13,7 +13,7 @@ package proxy_test
 //	 8 TestCompressed                           35 TestFailing, TestReplaced_refused; a gate blocks its call
 //	 9 TestSlowReaders, TestStreams_memory       36 TestFailing
 //	10 TestCancel                               37 TestStoreFull
-//	11 TestCut                                  38 TestRestart, cli.TestProxy_killed
+//	11 TestCut                                  38 TestRestart, cli.TestProxy_killed, cli.TestProxy_stored
 //	12 TestCredentials                          39 TestStoreFull, all tests without a store
 //	13 TestLive/claude (make live)               40 TestCuts
 //	14 TestLive/codex                           41 TestOriginals
@@ -32,21 +32,21 @@ package proxy_test
 //	27 TestHidden, TestSwap                     54 cli.TestProxy_launcher
 //
 //	F1  TestReplay, TestSwap                    F20 TestCanaries, TestCanaries_upstream
-//	F2  TestSwap (breaks <= swaps)              F21 TestOriginals; part: recalled text is in the log as a result
-//	F3  TestThinking                            F22 part: lane.TestLog; kept by age, not by reference
+//	F2  TestSwap (breaks <= swaps)              F21 TestOriginals
+//	F3  TestThinking                            F22 TestOriginals: the thread has both, and a fork its own
 //	F4  TestRetry, TestIdentity                 F23 by construction: handles are read from the lane's own log
 //	F5  TestBackgroundFails, TestStoreFull      F24 TestHidden, TestOriginals
 //	F6  TestStreamsOn                           F25 TestOriginals
 //	F7  TestUnknownBlocks                       F26 TestLive/claude with TestLive/control
 //	F8  TestUnknownBlocks                       F27 TestCount
-//	F9  TestChurn (2,000 requests)              F28 TestThinking
+//	F9  TestChurn (2,000), TestEndless          F28 TestThinking
 //	F10 TestCuts                                F29 TestThinking
 //	F11 TestCuts, wire.FuzzParse                F30 TestUpstreamErrors
 //	F12 TestSwap (upstreamLog counts markers)   F31 TestCancel
-//	F13 launch.TestOf; part: TestLive sets it   F32 launch.TestInstall
-//	F14 part: doctor warns, compares nothing  F33 launch.TestInstall, launch.TestOf
+//	F13 launch.TestOf, TestLive                 F32 launch.TestInstall
+//	F14 cli.TestProxy_doctorLive                F33 launch.TestInstall, launch.TestOf
 //	F15 TestCompressed                          F34 money.TestSavings
 //	F16 TestUpgrade                             F35 money.TestAccount
 //	F17 TestHanging                             F36 TestClientKey
-//	F18 TestCanaries                            F37 TestCuts; part: no role system in the list
+//	F18 TestCanaries                            F37 TestCuts, TestUserTurn
 //	F19 TestLanes                               F38 TestCuts

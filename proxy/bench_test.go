@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,22 +19,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/plugins"
 	"github.com/mortise-dev/mortise/proxy"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// long is a request of about n bytes, as an agent sends it after many rounds.
+// long is a request of about n bytes, as an agent sends it after many rounds, and so many rounds more.
 func long(n, more int) string {
 	var b strings.Builder
-	b.WriteString(`{"model":"claude-sonnet-4-5","max_tokens":100,"stream":true,"system":"x","messages":[{"role":"user","content":"begin"}`)
+	b.WriteString(`{"model":"claude-sonnet-4-5","max_tokens":100,"stream":true,"system":"x","tools":[{"name":"bash","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"begin"}`)
 	text := strings.Repeat("words of code() {} \\n", 150)
-	i := 0
-	for ; b.Len() < n; i++ {
+	for i := 0; b.Len() < n || more > 0; i++ {
+		if b.Len() >= n {
+			text = text[:220]
+			more--
+		}
 		fmt.Fprintf(&b, `,{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"bash","input":{"command":"ls %d"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"%d %s"}]}`, i, i, i, i, text)
-	}
-	for j := range more {
-		fmt.Fprintf(&b, `,{"role":"assistant","content":"a%d"},{"role":"user","content":"u%d"}`, j, j)
 	}
 	b.WriteString(`]}`)
 	return b.String()
@@ -56,34 +60,69 @@ func streamServer(tb testing.TB) *httptest.Server {
 	return s
 }
 
-// The time to the first byte of an answer to a request of 400 KB that grows by a turn each time: direct, through a
-// plain reverse proxy, and through ours idle and with three plugins.
+// bundled loads plugins of the examples: a gate, one that redacts results and one that follows the files of a conversation.
+func bundled(tb testing.TB) []phases.Plugin {
+	tb.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	h, err := host.New(host.Config{CacheDir: filepath.Join(cache, "mortise-test")}) // of compiled modules
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var entries []plugins.Entry
+	for _, name := range []string{"guard", "redact", "index"} {
+		entries = append(entries, plugins.Entry{Module: host.Spec{Path: filepath.Join("..", "testdata", "guests", name+".wasm")}})
+	}
+	set, err := plugins.Load(context.Background(), h, entries)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = set.Close(context.Background())
+		_ = h.Close(context.Background())
+	})
+	return set.Plugins()
+}
+
+// far is a compaction whose threshold the sessions do not reach.
+func far() *proxy.Compaction {
+	c := policy()
+	c.Policy.WindowTokens, c.Policy.ThresholdTokens = 1_000_000, 800_000
+	return c
+}
+
+// The time to the first byte of an answer to a request of 400 KB that grows by a round each time: direct, through a
+// plain reverse proxy, and through ours: idle, with three Wasm plugins, the same with a store, and with three plugins
+// that see the whole conversation at all phases. The first request of a session, which is all new, is by itself.
 func BenchmarkFirstByte(b *testing.B) {
 	up := streamServer(b)
 	target, _ := url.Parse(up.URL)
 	plain := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1})
 	defer plain.Close()
-	var three []phases.Plugin
+	var all []phases.Plugin
 	for _, name := range []string{"a", "b", "c"} {
-		three = append(three, hook{name: name, hooks: watching{}.Describe().Hooks, answer: nothingToSay})
+		all = append(all, hook{name: name, hooks: watching{}.Describe().Hooks, answer: nothingToSay})
 	}
+	three := bundled(b)
 	worlds := []struct{ name, url string }{
 		{"direct", up.URL},
 		{"reverseproxy", plain.URL},
 		{"idle", start(b, up.URL, proxy.Config{}).url},
-		{"plugins3", start(b, up.URL, proxy.Config{Runtime: runtimeOf(b, three...), Compaction: policy()}).url},
-		{"stored", start(b, up.URL, proxy.Config{Runtime: runtimeOf(b, three...), Compaction: policy(), Store: memstore.New()}).url},
+		{"plugins3", start(b, up.URL, proxy.Config{Runtime: runtimeOf(b, three...), Compaction: far()}).url},
+		{"stored", start(b, up.URL, proxy.Config{Runtime: runtimeOf(b, three...), Compaction: far(), Store: memstore.New()}).url},
+		{"all3", start(b, up.URL, proxy.Config{Runtime: runtimeOf(b, all...), Compaction: far()}).url},
 	}
-	times := make([][]time.Duration, len(worlds))
+	const rounds = 60
+	firsts, times := make([][]time.Duration, len(worlds)), make([][]time.Duration, len(worlds))
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer client.CloseIdleConnections()
-	n := 0
-	for b.Loop() {
-		body := long(400_000, n%60)
-		n++
+	for n := 0; b.Loop(); n++ {
+		body := long(400_000, n%rounds)
 		for i, w := range worlds {
 			r, _ := http.NewRequestWithContext(context.Background(), http.MethodPost, w.url+"/v1/messages", strings.NewReader(body))
-			r.Header.Set("X-Claude-Code-Session-Id", fmt.Sprint("s", n/60))
+			r.Header.Set("X-Claude-Code-Session-Id", fmt.Sprint("s", n/rounds))
 			begin := time.Now()
 			resp, err := client.Do(r)
 			if err != nil {
@@ -93,18 +132,25 @@ func BenchmarkFirstByte(b *testing.B) {
 			if _, err := in.ReadByte(); err != nil {
 				b.Fatal(err)
 			}
-			times[i] = append(times[i], time.Since(begin))
+			if n%rounds == 0 {
+				firsts[i] = append(firsts[i], time.Since(begin))
+			} else {
+				times[i] = append(times[i], time.Since(begin))
+			}
 			_, _ = io.Copy(io.Discard, in)
 			_ = resp.Body.Close()
 		}
 	}
-	for i, w := range worlds {
-		slices.Sort(times[i])
-		at := func(p float64) float64 {
-			return float64(times[i][int(p*float64(len(times[i])-1))].Microseconds()) / 1000
+	report := func(list []time.Duration, p float64, name string) {
+		if len(list) > 0 {
+			slices.Sort(list)
+			b.ReportMetric(float64(list[int(p*float64(len(list)-1))].Microseconds())/1000, name)
 		}
-		b.ReportMetric(at(.5), w.name+"-p50-ms")
-		b.ReportMetric(at(.99), w.name+"-p99-ms")
+	}
+	for i, w := range worlds {
+		report(times[i], .5, w.name+"-p50-ms")
+		report(times[i], .99, w.name+"-p99-ms")
+		report(firsts[i], .5, w.name+"-first-ms")
 	}
 }
 

@@ -99,6 +99,11 @@ type Compaction struct {
 // keepDefault is how long a thread is kept that is not used.
 const keepDefault = 30 * 24 * time.Hour
 
+// acts reports whether anything may change a request: a store has what was changed by earlier processes.
+func (c *Config) acts() bool {
+	return c.Runtime != nil || c.Tools != nil || c.Compaction != nil || c.Store != nil
+}
+
 func (c *Config) withDefaults() error {
 	c.Anthropic.URL = cmp.Or(c.Anthropic.URL, AnthropicURL)
 	c.OpenAI.URL = cmp.Or(c.OpenAI.URL, OpenAIURL)

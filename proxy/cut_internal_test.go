@@ -10,10 +10,39 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/llm/providertest"
+	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
+
+// systemItem is a system message in the list, as models from Opus 4.8 on take it.
+const systemItem = `{"role":"system","content":"a word of the harness"}`
+
+// placed checks that system messages in a list are behind a user's and before an assistant's, or at the end, and returns the body without
+// them, for the fake takes none.
+func placed(t *testing.T, p wire.Protocol, body []byte) []byte {
+	t.Helper()
+	r, err := wire.Parse(p, body)
+	if err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	if p != wire.Messages {
+		return body
+	}
+	var cut []wire.Splice
+	for i := range r.Items {
+		if r.Items[i].Role != wire.System {
+			continue
+		}
+		if i == 0 || r.Items[i-1].Role != wire.User || i+1 < len(r.Items) && r.Items[i+1].Role != wire.Assistant {
+			t.Fatalf("system message %d of %d is misplaced: %s", i, len(r.Items), body)
+		}
+		cut = append(cut, wire.Cut(body, r.Items[i].Span))
+	}
+	return wire.Apply(body, cut)
+}
 
 // transcript is a random conversation that a provider accepts.
 func transcript(rnd *rand.Rand, p wire.Protocol) string {
@@ -63,10 +92,16 @@ func transcript(rnd *rand.Rand, p wire.Protocol) string {
 			for _, it := range resultItems(p, results) {
 				items = append(items, string(it))
 			}
+			if p == wire.Messages && rnd.IntN(8) == 0 {
+				items = append(items, systemItem)
+			}
 		}
 		a := wire.Answer{Protocol: p, Blocks: []wire.Out{block(p, text())}}
 		items = append(items, string(a.Items(func(*wire.Out) bool { return true })[0]))
 		user()
+		if p == wire.Messages && rnd.IntN(4) == 0 {
+			items = append(items, systemItem)
+		}
 	}
 	tools := string(wire.ToolJSON(p, recall()))
 	list := strings.Join(items, ",")
@@ -76,7 +111,7 @@ func transcript(rnd *rand.Rand, p wire.Protocol) string {
 	model := `"gpt-5"`
 	if p == wire.Messages {
 		model = `"claude-sonnet-4-5","max_tokens":10`
-		last := strings.LastIndex(list, `}]}`)
+		last := strings.LastIndex(strings.TrimSuffix(list, ","+systemItem), `}]}`)
 		list = list[:last] + `,"cache_control":{"type":"ephemeral","ttl":"1h"}` + list[last:]
 	}
 	return `{"model":` + model + `,"messages":[` + list + `],"tools":[` + tools + `]}`
@@ -127,7 +162,7 @@ func TestCuts(t *testing.T) {
 			st := &lane.State{Swap: &lane.Swap{From: head, To: cut, Item: item, Plain: plain}}
 			x := &exchange{proto: p}
 			out := wire.Apply(body, x.splices(r, st))
-			if status, text := ask(t, up, p, out); status != http.StatusOK {
+			if status, text := ask(t, up, p, placed(t, p, out)); status != http.StatusOK {
 				t.Fatalf("%s, cut %d of %d: %d %s\n%s\n%s", p, cut, len(r.Items), status, text, body, out)
 			}
 			if tail := body[r.Items[cut].From:]; !bytes.HasSuffix(out, tail) {
@@ -164,4 +199,28 @@ func ask(t *testing.T, up *providertest.Server, p wire.Protocol, body []byte) (i
 	w := httptest.NewRecorder()
 	up.ServeHTTP(w, r)
 	return w.Code, w.Body.String()
+}
+
+// A system message at the end of the list, which is the harness's, neither hides a user's turn nor gets what plugins add (F37).
+func TestUserTurn(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]bool{
+		`{"messages":[{"role":"user","content":"go"},` + systemItem + `]}`: true,
+		`{"messages":[{"role":"user","content":"go"}]}`:                    true,
+		`{"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]},` + systemItem + `]}`: false,
+	} {
+		r, err := wire.Parse(wire.Messages, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &exchange{proto: wire.Messages, req: r, items: len(r.Items), ln: &lane.Lane{State: &lane.State{}}}
+		if x.userTurn() != want {
+			t.Errorf("a user's turn: %t: %s", !want, body)
+		}
+		add := phases.Outcome{Appended: []abi.Message{{Content: []abi.ContentBlock{abi.Text("more")}}}}
+		if !x.effects(&add) || len(x.ln.Edits) != 1 || r.Items[x.ln.Edits[0].Item].Role == wire.System {
+			t.Errorf("added to %+v: %s", x.ln.Edits, body)
+		}
+	}
 }

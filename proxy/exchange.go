@@ -105,8 +105,36 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request, up *upstream, p w
 		x.forwardOnly(ctx, w)
 		return
 	}
-	x.guarded(ctx, func() { x.prepare(ctx) })
-	x.run(ctx, w)
+	x.forward(ctx, w)
+}
+
+// forward sends the request and relays the answer. A request on which nothing acts is sent while its lane is found.
+func (x *exchange) forward(ctx context.Context, w http.ResponseWriter) {
+	prepared := make(chan struct{})
+	prepare := func() {
+		defer close(prepared)
+		x.guarded(ctx, func() { x.prepare(ctx) })
+	}
+	send := x.sendRaw
+	if x.s.acts && x.why == "" {
+		prepare()
+		if x.refusal != "" {
+			x.release()
+			fail(w, x.proto, http.StatusForbidden, x.refusal)
+			return
+		}
+		send = func(ctx context.Context) (*http.Response, error) { return x.post(ctx, nil) }
+	} else {
+		go prepare()
+	}
+	resp, err := send(ctx) //nolint:bodyclose // closed by respond
+	<-prepared
+	defer x.release()
+	if err != nil {
+		x.s.unreachable(w, x.r, err)
+		return
+	}
+	x.respond(ctx, w, resp)
 }
 
 // parse reads the body, and reports whether it is understood.
@@ -215,7 +243,7 @@ func (x *exchange) prepare(ctx context.Context) {
 	}
 	a := x.attach()
 	x.fresh = x.ln.Fresh
-	x.original = money.SequenceOf(x.s.seed, x.req)
+	x.original = money.SequenceOf(x.req)
 	x.sent = x.original
 	x.ln.Open = true
 	x.ln.TTL = life(x.original, x.proto, x.model)
@@ -235,7 +263,9 @@ func (x *exchange) prepare(ctx context.Context) {
 
 // act fires the phases of the request and makes the body that is sent.
 func (x *exchange) act(ctx context.Context, a *attached) {
-	x.messages()
+	if x.s.cfg.Runtime != nil || x.s.cfg.Store != nil {
+		x.messages()
+	}
 	turn := x.userTurn()
 	dirty := x.trySwap(ctx, a, turn)
 	if x.change == lane.Retry && a.override != nil {
@@ -252,7 +282,7 @@ func (x *exchange) act(ctx context.Context, a *attached) {
 	if splices := x.splices(x.req, x.ln.State); len(splices) > 0 {
 		x.body, x.acted = wire.Apply(x.body0(), splices), true
 		if sent, err := wire.Parse(x.proto, x.body); err == nil {
-			x.sent = money.SequenceOf(x.s.seed, sent)
+			x.sent = money.SequenceOf(sent)
 		}
 		x.s.stats.acted.Add(1)
 	}
@@ -308,7 +338,7 @@ func (x *exchange) attach() *attached {
 	if x.ln.Money == nil {
 		x.ln.Money = &money.Account{}
 	}
-	x.ln.Money.Open(x.s.seed)
+	x.ln.Money.Open()
 	if rt := x.s.cfg.Runtime; a.state == nil && rt != nil {
 		var err error
 		if a.state, err = rt.Resume(lane.Unpack(x.ln.Plugins), false); err != nil {
@@ -350,35 +380,24 @@ func (x *exchange) forwardOnly(ctx context.Context, w http.ResponseWriter) {
 	x.s.relayRaw(w, resp, nil)
 }
 
-// post sends the request, or another body.
+// post sends what became of the request, or another body.
 func (x *exchange) post(ctx context.Context, body []byte) (*http.Response, error) {
-	plain := body != nil || x.acted
-	switch {
-	case body != nil:
-	case x.acted:
+	if body == nil && !x.acted {
+		return x.sendRaw(ctx)
+	}
+	if body == nil {
 		body = x.body
-	default:
-		body = x.raw
 	}
-	length := int64(len(body))
-	if !plain && x.r.ContentLength < 0 {
-		length = -1 // as it came
-	}
-	return x.s.send(ctx, x.r, x.up, bytes.NewReader(body), length, plain)
+	return x.s.sendBytes(ctx, x.r, x.up, body, int64(len(body)), true)
 }
 
-// run sends the request and relays the answer.
-func (x *exchange) run(ctx context.Context, w http.ResponseWriter) {
-	defer x.release()
-	if x.refusal != "" {
-		fail(w, x.proto, http.StatusForbidden, x.refusal)
-		return
-	}
-	resp, err := x.post(ctx, nil)
-	if err != nil {
-		x.s.unreachable(w, x.r, err)
-		return
-	}
+// sendRaw sends the request as it came.
+func (x *exchange) sendRaw(ctx context.Context) (*http.Response, error) {
+	return x.s.sendBytes(ctx, x.r, x.up, x.raw, x.r.ContentLength, false)
+}
+
+// respond relays the answer.
+func (x *exchange) respond(ctx context.Context, w http.ResponseWriter, resp *http.Response) {
 	if resp.StatusCode == http.StatusBadRequest && x.ln != nil && x.why == "" {
 		resp = x.fallBack(ctx, x.overflow(ctx, resp))
 	}

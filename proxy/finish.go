@@ -118,7 +118,7 @@ func (x *exchange) endRun(ctx context.Context, at *attached, how abi.Termination
 	x.record(func(r Records) error {
 		return r.End(id.RunID, thread.RunEnd{At: x.s.cfg.Now(), Type: string(how), Steps: x.ln.Step})
 	})
-	at.answers = append(at.answers, x.ln.Step)
+	at.answers = append(at.answers[max(0, len(at.answers)-63):], x.ln.Step)
 	x.ln.Run, x.ln.Step = "", 0
 	if at.state != nil {
 		at.state = rt.NewState(at.state.Export())

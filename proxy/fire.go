@@ -15,17 +15,27 @@ import (
 	"github.com/mortise-dev/mortise/thread"
 )
 
-// messages fills in what plugins see of each item, with the edits that were made.
+// messages fills in what plugins see of each item that no compaction replaces, with the edits that were made.
 func (x *exchange) messages() {
-	for i := len(x.ln.Messages); i < len(x.req.Items); i++ {
-		list := x.req.Convert(i)
-		for _, e := range x.ln.Edits {
-			if e.Item == i && len(e.Value) > 0 {
-				edited(list, e)
-			}
+	for i := range x.req.Items {
+		if i == len(x.ln.Messages) {
+			x.ln.Messages = append(x.ln.Messages, nil)
 		}
-		x.ln.Messages = append(x.ln.Messages, list)
+		if x.ln.Messages[i] == nil && (!x.ln.Swap.Has(i) || i >= x.ln.Kept) {
+			x.ln.Messages[i] = converted(x.req, x.ln.State, i)
+		}
 	}
+}
+
+// converted are the messages of an item, with the edits that were made.
+func converted(r *wire.Request, st *lane.State, i int) []abi.Message {
+	list := r.Convert(i)
+	for _, e := range st.Edits {
+		if e.Item == i && len(e.Value) > 0 {
+			edited(list, e)
+		}
+	}
+	return list
 }
 
 // edited applies a stored edit to the messages of its item.
@@ -39,21 +49,29 @@ func edited(list []abi.Message, e lane.Edit) {
 	}
 }
 
-// flat are the messages of all items.
+// flat are the messages that the model sees: with a compaction in the place of those that it replaces.
 func (x *exchange) flat() []abi.Message {
-	var out []abi.Message
-	for _, list := range x.ln.Messages {
-		out = append(out, list...)
+	sw := x.ln.Swap
+	if sw == nil || sw.To > len(x.ln.Messages) {
+		return slices.Concat(x.ln.Messages...)
 	}
-	return out
+	return slices.Concat(slices.Concat(x.ln.Messages[:sw.From]...), wire.Inserted(x.proto, sw.Item, "summary/"), slices.Concat(x.ln.Messages[sw.To:]...))
 }
 
 // userTurn reports whether the request begins a turn of the user: its last message has words of a person.
 func (x *exchange) userTurn() bool {
-	if x.items == 0 || x.change == lane.Retry {
-		return false
+	i := lastWords(x.req)
+	return i >= 0 && x.change != lane.Retry && spoken(x.req, i)
+}
+
+// lastWords returns the last item that is no system message, -1 where there is none: a client may put one at the end.
+func lastWords(r *wire.Request) int {
+	for i := range slices.Backward(r.Items) {
+		if r.Items[i].Role != wire.System {
+			return i
+		}
 	}
-	return spoken(x.req, x.items-1)
+	return -1
 }
 
 // spoken reports whether an item has words of a person.
@@ -157,8 +175,8 @@ func (x *exchange) effects(out *phases.Outcome) bool {
 	}
 	add := func(content []abi.ContentBlock) {
 		m := abi.Message{Content: content}
-		if text := strings.TrimSpace(m.Text()); text != "" && x.items > 0 {
-			x.ln.Edits = append(x.ln.Edits, lane.Edit{Item: x.items - 1, Block: -1, Text: text})
+		if text, i := strings.TrimSpace(m.Text()), lastWords(x.req); text != "" && i >= 0 {
+			x.ln.Edits = append(x.ln.Edits, lane.Edit{Item: i, Block: -1, Text: text})
 			changed = true
 		}
 	}

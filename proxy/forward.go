@@ -10,6 +10,7 @@ import (
 	"net/textproto"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // hopByHop are headers of one connection.
@@ -34,6 +35,15 @@ func forwardable(h http.Header) http.Header {
 
 // send makes the request to the upstream. The answer's body is the caller's to close.
 func (s *Server) send(ctx context.Context, r *http.Request, up *upstream, body io.Reader, length int64, plain bool) (*http.Response, error) {
+	out, err := s.outgoing(ctx, r, up, body, length, plain)
+	if err != nil {
+		return nil, err
+	}
+	return s.cfg.Transport.RoundTrip(out)
+}
+
+// outgoing is a request as the upstream gets it.
+func (s *Server) outgoing(ctx context.Context, r *http.Request, up *upstream, body io.Reader, length int64, plain bool) (*http.Request, error) {
 	if length == 0 {
 		body = http.NoBody
 	}
@@ -51,6 +61,48 @@ func (s *Server) send(ctx context.Context, r *http.Request, up *upstream, body i
 		out.Header.Del("Content-Encoding")
 	}
 	up.authorize(out.Header)
+	return out, nil
+}
+
+// payload is the body of a request to an upstream. It drops its bytes once they are sent: the transport keeps a request as long as its answer
+// takes.
+type payload struct{ rest atomic.Pointer[bytes.Reader] }
+
+func newPayload(b []byte) *payload {
+	p := &payload{}
+	p.rest.Store(bytes.NewReader(b))
+	return p
+}
+
+// Read implements io.Reader.
+func (p *payload) Read(b []byte) (int, error) {
+	if r := p.rest.Load(); r != nil {
+		return r.Read(b)
+	}
+	return 0, io.ErrClosedPipe
+}
+
+// Close implements io.Closer.
+func (p *payload) Close() error {
+	p.rest.Store(nil)
+	return nil
+}
+
+// sendBytes is send for a body that is in memory, which is sent again where a connection turns out to be closed.
+func (s *Server) sendBytes(ctx context.Context, r *http.Request, up *upstream, body []byte, length int64, plain bool) (*http.Response, error) {
+	out, err := s.outgoing(ctx, r, up, newPayload(body), length, plain)
+	if err != nil {
+		return nil, err
+	}
+	var again atomic.Pointer[[]byte]
+	again.Store(&body)
+	out.GetBody = func() (io.ReadCloser, error) {
+		if b := again.Load(); b != nil {
+			return newPayload(*b), nil
+		}
+		return nil, io.ErrClosedPipe
+	}
+	defer again.Store(nil)
 	return s.cfg.Transport.RoundTrip(out)
 }
 

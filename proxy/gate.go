@@ -170,6 +170,9 @@ func (x *exchange) recall(ctx context.Context, call abi.ToolCall) verdict {
 	if !ok || x.ln == nil || x.s.cfg.Store == nil {
 		return verdict{removed: true, result: "There is no such handle.", failed: true}
 	}
+	if x.ln.Kept <= to { // of a fork that was just made
+		x.save(ctx)
+	}
 	var b strings.Builder
 	const page = 256
 	for seq := uint64(1); b.Len() < recallBytes; seq += page {

@@ -51,7 +51,7 @@ func (x *exchange) transform(ctx context.Context, w http.ResponseWriter, resp *h
 		x.s.relayRaw(w, resp, nil)
 		return
 	}
-	head(w, resp, resp.Header.Get("Content-Encoding") != "")
+	head(w, resp, true) // its length is not known, even where the upstream knew it
 	l := &relay{x: x, out: newOutput(w, x.proto), write: wire.Rewriter{Protocol: x.proto}, body: x.current()}
 	stop := l.out.keepAlive(ctx)
 	defer stop()

@@ -8,7 +8,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"net"
 	"net/http"
 	"net/netip"
@@ -27,13 +26,14 @@ type Server struct {
 	*shared
 
 	cfg Config
+	// acts means that something may change a request: plugins, compactions, or what they have changed of a conversation before.
+	acts bool
 }
 
 // shared is what servers of one proxy have in common: see [Server.With].
 type shared struct {
 	lanes  *lane.Set
 	secret []byte
-	seed   maphash.Seed
 	stats  counters
 	slots  chan struct{} // compactions
 	keys   keys
@@ -51,8 +51,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.withDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, shared: &shared{seed: maphash.MakeSeed(), secret: []byte(rand.Text()), keys: keys{uses: map[string][]*use{}, limited: map[string]bool{}}}}
+	s := &Server{cfg: cfg, shared: &shared{secret: []byte(rand.Text()), keys: keys{uses: map[string][]*use{}, limited: map[string]bool{}}}}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.acts = cfg.acts()
 	lanes := lane.Config{Now: cfg.Now, Failed: func(err error) {
 		s.stats.storeFailures.Add(1)
 		s.cfg.Logger.WarnContext(s.ctx, "proxy_store_failed", "error", err)
@@ -66,9 +67,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Compaction != nil {
 		s.slots = make(chan struct{}, cfg.Compaction.Concurrent)
 	}
-	if cfg.Store != nil {
-		s.tasks.Go(s.trim)
-	}
+	s.tasks.Go(s.trim)
 	return s, nil
 }
 
@@ -83,7 +82,7 @@ func (s *Server) With(cfg Config) (*Server, error) {
 	if (cfg.Compaction == nil) != (s.cfg.Compaction == nil) {
 		return nil, errors.New("proxy: Config.Compaction: cannot be turned on or off while lanes continue")
 	}
-	return &Server{cfg: cfg, shared: s.shared}, nil
+	return &Server{cfg: cfg, shared: s.shared, acts: s.acts || cfg.acts()}, nil
 }
 
 // Close ends compactions and waits for them. Requests under way are the HTTP server's.
@@ -105,20 +104,24 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 }
 
-// trimEvery is how often threads are deleted that were not used for long.
-const trimEvery = time.Hour
+// restEvery is how often the texts of conversations are dropped from memory that were not used since, and trimEvery how often threads are
+// deleted that were not used for long.
+const restEvery, trimEvery = 10 * time.Minute, time.Hour
 
 func (s *Server) trim() {
-	tick := time.NewTicker(trimEvery)
+	tick := time.NewTicker(restEvery)
 	defer tick.Stop()
-	for {
-		if err := s.lanes.Trim(s.ctx, s.cfg.Now().Add(-s.cfg.Keep)); err != nil && s.ctx.Err() == nil {
-			s.cfg.Logger.WarnContext(s.ctx, "proxy_trim_failed", "error", err)
+	for n := 0; s.ctx.Err() == nil; n++ {
+		now := s.cfg.Now()
+		s.lanes.Rest(now.Add(-restEvery))
+		if s.cfg.Store != nil && n%int(trimEvery/restEvery) == 0 {
+			if err := s.lanes.Trim(s.ctx, now.Add(-s.cfg.Keep)); err != nil && s.ctx.Err() == nil {
+				s.cfg.Logger.WarnContext(s.ctx, "proxy_trim_failed", "error", err)
+			}
 		}
 		select {
 		case <-tick.C:
 		case <-s.ctx.Done():
-			return
 		}
 	}
 }

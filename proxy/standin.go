@@ -239,10 +239,17 @@ func lastMark(r *wire.Request) []byte {
 	return nil
 }
 
-// sourceOf are the messages of items, as a summarizer reads them.
-func sourceOf(messages [][]abi.Message, from, to int) (out []abi.Message) {
-	for i := from; i < min(to, len(messages)); i++ {
-		for _, m := range messages[i] {
+// sourceOf are the messages of items, as a summarizer reads them: also those that an earlier compaction replaces.
+func sourceOf(r *wire.Request, st *lane.State, messages [][]abi.Message, from, to int) (out []abi.Message) {
+	for i := from; i < min(to, len(r.Items)); i++ {
+		var list []abi.Message
+		if i < len(messages) {
+			list = messages[i]
+		}
+		if list == nil {
+			list = converted(r, st, i)
+		}
+		for _, m := range list {
 			m.Content = withoutThinking(m.Content)
 			out = append(out, m)
 		}

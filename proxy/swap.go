@@ -291,7 +291,7 @@ func (x *exchange) planner() func(tokens int64) *plan {
 		if cut <= head || cut > len(hashes) || x.ln.Swap != nil && cut <= x.ln.Swap.To {
 			return nil
 		}
-		p := &plan{from: head, to: cut, epoch: x.ln.Epoch, last: hashes[cut-1], messages: sourceOf(messages, head, cut), count: cut - head, id: rand.Text()}
+		p := &plan{from: head, to: cut, epoch: x.ln.Epoch, last: hashes[cut-1], messages: sourceOf(r, x.ln.State, messages, head, cut), count: cut - head, id: rand.Text()}
 		p.fromID, p.toID = x.ln.Span(head, cut)
 		for i := head; i < cut; i++ {
 			p.removed += weigh(i)
@@ -307,7 +307,7 @@ func (x *exchange) planner() func(tokens int64) *plan {
 		p.build = func(text string) lane.Swap {
 			item, plain := standIn(r, head, cut, turn, standInText(text, cut-head, names))
 			return lane.Swap{
-				From: head, To: cut, Item: item, Plain: plain, Handles: names, Tokens: int64(float64(len(item)) * ratio), Removed: p.removed,
+				From: head, To: cut, First: p.fromID, Item: item, Plain: plain, Handles: names, Tokens: int64(float64(len(item)) * ratio), Removed: p.removed,
 			}
 		}
 		return p

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/llm/providertest"
 	"github.com/mortise-dev/mortise/proxy"
 	"github.com/mortise-dev/mortise/proxy/wire"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -37,16 +39,18 @@ func (o *originals) Summarize(_ context.Context, r *abi.SummarizeRequest) (*abi.
 	return &abi.Summary{Text: fmt.Sprintf("Summary %d of %d messages.", o.n, len(r.Messages))}, nil
 }
 
-// A later compaction is made from originals, and recall returns what was there, word for word (acceptance 41; F21, F25).
+// A later compaction is made from originals, and recall returns what was there, word for word: also in a session that was forked from this
+// one, after the thread of this one was deleted (acceptance 41; F21, F22, F25).
 func TestOriginals(t *testing.T) {
 	t.Parallel()
 	var seen []string
 	l := &upstreamLog{t: t, proto: wire.Messages}
-	var handle string
+	var handle, latest string
 	up := fake(t, func(q providertest.Query) providertest.Answer {
 		l.add(q.Body)
 		for id, text := range results(q) {
-			if id == "recall_1" {
+			if strings.HasPrefix(id, "recall_") && id > latest {
+				latest = id
 				seen = append(seen, text)
 			}
 		}
@@ -58,27 +62,44 @@ func TestOriginals(t *testing.T) {
 		last := q.Messages[len(q.Messages)-1]
 		switch {
 		case last.Text() == "recall it":
-			return providertest.Answer{Calls: []abi.ToolCall{{ID: "recall_1", Name: "mortise_recall", Arguments: map[string]any{"handle": strings.TrimSpace(handle), "query": "package p3"}}}}
-		case last.ToolCallID == "recall_1":
+			return providertest.Answer{Calls: []abi.ToolCall{{ID: fmt.Sprintf("recall_%04d", q.N), Name: "mortise_recall", Arguments: map[string]any{"handle": strings.TrimSpace(handle), "query": "package p3"}}}}
+		case strings.HasPrefix(last.ToolCallID, "recall_"):
 			return providertest.Answer{Content: []abi.ContentBlock{abi.Text("recalled")}}
 		case q.N%30 == 0:
 			return providertest.Answer{Content: []abi.ContentBlock{abi.Text("turn done")}}
 		}
 		return providertest.Answer{Calls: []abi.ToolCall{call(fmt.Sprintf("call_%d", q.N), "bash", "cat")}}
 	})
-	c := policy()
+	c, db := policy(), memstore.New()
 	o := &originals{t: t}
 	c.Summarizer = o
-	s := start(t, up.URL(), proxy.Config{Compaction: c, Store: memstore.New()})
+	s := start(t, up.URL(), proxy.Config{Compaction: c, Store: db})
 	a := newAgent(t, wire.Messages, s.url, true, "X-Session-Id", "s")
 	session(t, s, a, 2)
 	if s.Report().Counts["swaps"] < 2 || o.n < 2 {
 		t.Fatalf("%d summaries, %v", o.n, s.Report().Counts)
 	}
-	a.say("recall it")
-	ans := a.step()
-	if ans.Text() != "recalled" || contains(a.raw, "mortise_recall") || len(seen) == 0 || !strings.Contains(seen[0], "package p3 //") || strings.Count(seen[0], "some words of code.") < output/20 {
-		t.Errorf("recalled %.300q, the client got %.300s, handle %s", seen, a.raw, handle)
+	fork := *a
+	fork.items, fork.header = slices.Clone(a.items), []string{"X-Session-Id", "forked"}
+	recalled := func(a *agent) {
+		t.Helper()
+		seen = nil
+		a.say("recall it")
+		ans := a.step()
+		if ans.Text() != "recalled" || contains(a.raw, "mortise_recall") || len(seen) == 0 || !strings.Contains(seen[0], "package p3 //") || strings.Count(seen[0], "some words of code.") < output/20 {
+			t.Errorf("recalled %.300q, the client got %.300s, handle %s", seen, a.raw, handle)
+		}
+	}
+	recalled(a)
+	main := s.Report().Lanes[0].ID
+	recalled(&fork)
+	settle(t, s)
+	if _, err := db.Apply(t.Context(), store.Batch{Thread: main, Base: store.AnyRevision, Drop: true}); err != nil {
+		t.Fatal(err)
+	}
+	recalled(&fork)
+	if lanes := s.Report().Lanes; len(lanes) == 0 || !slices.ContainsFunc(lanes, func(l proxy.LaneReport) bool { return l.Parent == main }) {
+		t.Errorf("lanes %+v", lanes)
 	}
 }
 

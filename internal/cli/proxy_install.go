@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,56 +114,4 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 		return nil, errors.New(resp.Status)
 	}
 	return io.ReadAll(io.LimitReader(resp.Body, 64<<20))
-}
-
-func newProxyDoctor(s Streams) *cobra.Command {
-	return &cobra.Command{
-		Use:   "doctor",
-		Short: "Say what a proxy changes for the agents of this machine",
-		Args:  takesNone,
-		RunE: func(*cobra.Command, []string) error {
-			for _, f := range proxyFindings(os.Getenv) {
-				fmt.Fprintf(s.Out, "%-5s %s: %s\n", f.State, f.Check, f.Detail)
-				if f.Hint != "" {
-					fmt.Fprintf(s.Out, "      %s\n", f.Hint)
-				}
-			}
-			return nil
-		},
-	}
-}
-
-// proxyFindings are about the environment of agents.
-func proxyFindings(getenv func(string) string) (out []finding) {
-	add := func(check string, f finding) {
-		f.Check = check
-		out = append(out, f)
-	}
-	if getenv("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL") != "" {
-		add("claude", warned("unset _CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL, or set proxy.act_on_signed",
-			"Claude Code puts an integrity value (cch=) over each request, so that the proxy only observes"))
-	}
-	if getenv("ENABLE_TOOL_SEARCH") == "" {
-		add("claude", warned("set ENABLE_TOOL_SEARCH=true, as mortise proxy -- claude and install do",
-			"with a base URL of its own Claude Code sends all tools in each first request (24 in place of 9)"))
-	}
-	if getenv("ANTHROPIC_API_KEY") == "" && getenv("ANTHROPIC_AUTH_TOKEN") == "" {
-		add("claude", warned("use an API key, or set proxy.act_on_signed if the vendor's terms allow it",
-			"requests with the OAuth credential of a subscription are only observed"))
-	}
-	add("claude", warned("compare /context with and without the proxy; ANTHROPIC_MODEL=...[1m] asks for the long window",
-		"a custom base URL may cost the 1M window and remote control of Claude Code"))
-	place, err := launch.Here()
-	if err != nil {
-		return append(out, failed("set HOME", err))
-	}
-	for _, agent := range launch.Agents() {
-		if route := launch.Route(place, agent); route != "" {
-			add(agent, fine("installed; its former base URL is the upstream: %s", shown(route)))
-		}
-	}
-	if strings.Contains(getenv("HTTPS_PROXY")+getenv("https_proxy"), "@") {
-		add("network", warned("", "requests to providers go through the HTTP proxy of the environment"))
-	}
-	return out
 }

@@ -128,3 +128,44 @@ func TestProxy_config(t *testing.T) {
 		}
 	}
 }
+
+// What doctor --live finds in the requests of an agent that leaves betas out and sends other tools behind a base URL that is not the
+// vendor's (F14).
+func TestProxy_doctorLive(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	const agent = `#!/bin/sh
+beta=a-1 tools='{},{}'
+test -n "$_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL" && beta=a-1,context-1m-2025-08-07 tools='{}'
+test "$ENABLE_TOOL_SEARCH" = true && tools='{}'
+test -z "$QUIET" && curl -s -d "{\"model\":\"m\",\"tools\":[$tools]}" -H "anthropic-beta: $beta" "$ANTHROPIC_BASE_URL/v1/messages?beta=true"
+`
+	for _, c := range []struct {
+		quiet string
+		code  int
+		want  []string
+	}{
+		{"", 0, []string{
+			"warn  claude --live: model and window: m, without the proxy m with 1M tokens", "warn  claude --live: betas: 1, without the proxy 2",
+			"missing: context-1m-2025-08-07", "ok    claude --live: tools in the first request: 1, as without",
+		}},
+		{"1", 1, []string{"claude sent no request with tools"}},
+	} {
+		cmd := proxyCommand(t, "doctor", "--live")
+		if err := os.WriteFile(filepath.Join(cmd.Dir, "claude"), []byte(agent), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+		cmd.Env = append(cmd.Env, "PATH="+cmd.Dir+string(os.PathListSeparator)+os.Getenv("PATH"), "QUIET="+c.quiet, "ENABLE_TOOL_SEARCH=")
+		out, _ := cmd.CombinedOutput()
+		for _, want := range c.want {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%q is missing in %s", want, out)
+			}
+		}
+		if code := cmd.ProcessState.ExitCode(); code != c.code {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+	}
+}

@@ -40,18 +40,23 @@ const saves = 8
 func (s *Set) Save(ctx context.Context, l *Lane) (err error) {
 	if s.log == nil {
 		l.Marker, l.Events = nil, nil
+		l.Kept = len(l.Messages)
+		l.forget()
 		return nil
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	for range saves {
-		end := max(l.Kept, min(len(l.Messages), len(l.Hashes)))
-		kept := l.Kept
+		kept, end := l.Kept, l.Kept
+		for end < min(len(l.Messages), len(l.Hashes)) && l.Messages[end] != nil {
+			end++
+		}
 		l.Kept = end
 		err = s.log.write(ctx, l.State, thread.Commit{Append: l.unkept(kept, end), Run: l.Latest, Events: l.Events}, l.Marker)
 		if err == nil {
 			l.Marker, l.Events = nil, nil
 			l.base = l.State.copy()
+			l.forget()
 			return nil
 		}
 		l.Kept = kept
@@ -75,6 +80,29 @@ func (s *Set) Save(ctx context.Context, l *Lane) (err error) {
 		s.cfg.Failed(err)
 	}
 	return err
+}
+
+// forget drops the messages that a compaction replaces and the log has: the client sends them again and again, and the model does not see them.
+func (l *Lane) forget() {
+	for i := range min(l.Kept, len(l.Messages)) {
+		if l.Swap.Has(i) {
+			l.Messages[i] = nil
+		}
+	}
+}
+
+// Rest drops the texts of lanes that were not used since a moment. A client's next request has them.
+func (s *Set) Rest(before time.Time) {
+	s.All(func(l *Lane) {
+		if !l.view.Load().used.Before(before) {
+			return
+		}
+		l.Lock()
+		defer l.Unlock()
+		if l.Busy == 0 && l.Used.Before(before) {
+			l.Messages = nil
+		}
+	})
 }
 
 // unkept are the messages of items, under ids that stay unique when the client rewrites its list.

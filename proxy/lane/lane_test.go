@@ -221,3 +221,50 @@ func TestConflict(t *testing.T) {
 		t.Errorf("%s and %s of %s", a.ID, b.ID, b.Parent)
 	}
 }
+
+// The texts of a lane are dropped when it was not used for long, but not those of one that is in use; what a compaction replaces is dropped
+// once it is kept.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	db := memstore.New()
+	set := lane.NewSet(lane.Config{Store: db, Now: func() time.Time { return now }})
+	r := request(t, "a", "b", "c", "d", "e")
+	l, _ := set.Find(t.Context(), &lane.Key{Protocol: wire.Messages, Session: "s", Kind: lane.Main}, r, false)
+	for i := range r.Items {
+		l.Messages = append(l.Messages, r.Convert(i))
+	}
+	l.Swap = &lane.Swap{From: 0, To: 2, First: "e0/i0"}
+	texts := func() (n int) {
+		for _, m := range l.Messages {
+			n += len(m)
+		}
+		return n
+	}
+	if err := set.Save(t.Context(), l); err != nil || texts() != 3 {
+		t.Errorf("%d texts behind a compaction: %v", texts(), err)
+	}
+	if first, last := l.Span(0, 4); first != "e0/i0" || last != "e0/i3" {
+		t.Errorf("from %s to %s", first, last)
+	}
+	if log, err := thread.On(db).Messages(t.Context(), l.ID); err != nil || len(log) != 5 {
+		t.Errorf("%d messages are kept: %v", len(log), err)
+	}
+	l.Busy++
+	l.Unlock()
+	set.Rest(now.Add(time.Minute))
+	if texts() != 3 {
+		t.Error("the texts of a lane in use are gone")
+	}
+	l.Lock()
+	l.Busy--
+	l.Unlock()
+	set.Rest(now)
+	if texts() != 3 {
+		t.Error("the texts of a lane that was just used are gone")
+	}
+	set.Rest(now.Add(time.Minute))
+	if texts() != 0 {
+		t.Error("the texts are still there")
+	}
+}

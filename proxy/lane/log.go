@@ -245,6 +245,9 @@ func (l *log) secret(ctx context.Context, fresh []byte) (out []byte, err error) 
 
 // Span returns the ids of the first and last message of items, as the log has them.
 func (l *Lane) Span(from, to int) (first, last string) {
+	if l.Swap.Has(from) {
+		first = l.Swap.First
+	}
 	for i := from; i < min(to, len(l.Messages)); i++ {
 		for j := range l.Messages[i] {
 			last = l.keptID(&l.Messages[i][j])

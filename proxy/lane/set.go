@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,9 +44,8 @@ type Config struct {
 
 // Set has the lanes of a process.
 type Set struct {
-	cfg  Config
-	log  *log // nil without a store
-	seed maphash.Seed
+	cfg Config
+	log *log // nil without a store
 
 	mu     sync.Mutex
 	groups map[string]*group
@@ -123,7 +121,7 @@ func NewSet(cfg Config) *Set {
 	if cfg.Failed == nil {
 		cfg.Failed = func(error) {}
 	}
-	s := &Set{cfg: cfg, seed: maphash.MakeSeed(), groups: map[string]*group{}}
+	s := &Set{cfg: cfg, groups: map[string]*group{}}
 	if cfg.Store != nil {
 		s.log = &log{cfg.Store, thread.On(cfg.Store), cfg.Listed}
 	}
@@ -223,7 +221,7 @@ func (s *Set) Find(ctx context.Context, k *Key, r *wire.Request, look bool) (*La
 	name := k.Group()
 	m := &matcher{r: r, canon: make([]wire.Hash, len(r.Items)), known: make([]bool, len(r.Items)), digests: make([]uint64, len(r.Items))}
 	for i := range r.Items {
-		m.digests[i] = r.Digest(s.seed, i)
+		m.digests[i] = r.Digest(i)
 	}
 	for round := 1; ; round++ {
 		best, p := m.best(s.sync(ctx, name))

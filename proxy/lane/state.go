@@ -119,10 +119,15 @@ type Swap struct {
 	// Handles name originals. Marker is the id of the thread's marker.
 	Handles []string `json:"handles,omitempty"`
 	Marker  string   `json:"marker,omitempty"`
+	// First is the id of the first message that it replaces.
+	First string `json:"first,omitempty"`
 	// Tokens is an estimate of the item, Removed of what it replaces.
 	Tokens  int64 `json:"tokens"`
 	Removed int64 `json:"removed"`
 }
+
+// Has reports whether an item is replaced. Of no compaction none is.
+func (s *Swap) Has(i int) bool { return s != nil && i >= s.From && i < s.To }
 
 // truncate forgets what belongs to items behind the first n, but what the request has all the same at another place: an edit of an old
 // message leaves the calls behind it that were hidden from the client.

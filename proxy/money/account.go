@@ -1,7 +1,6 @@
 package money
 
 import (
-	"hash/maphash"
 	"math"
 	"time"
 
@@ -90,7 +89,6 @@ type Account struct {
 	// Cut is how many items the client's own compaction would have replaced by now.
 	Cut int `json:"cut,omitempty"`
 
-	seed                  maphash.Seed
 	with, without, client *Machine
 	warm                  bool
 }
@@ -112,12 +110,11 @@ type Call struct {
 }
 
 // Open makes an account usable after it was read. Its caches are empty: the first call is taken as it was billed.
-func (a *Account) Open(seed maphash.Seed) {
+func (a *Account) Open() {
 	if a.with != nil {
 		return
 	}
-	a.seed = seed
-	a.with, a.without, a.client = NewMachine(seed), NewMachine(seed), NewMachine(seed)
+	a.with, a.without, a.client = NewMachine(), NewMachine(), NewMachine()
 }
 
 // summaryTokens is how long a summary of a client is taken to be.
@@ -129,7 +126,7 @@ func (a *Account) Add(c *Call) {
 		a.Uncounted++
 		return
 	}
-	a.Open(maphash.MakeSeed())
+	a.Open()
 	r := RatesOf(c.Protocol, c.Model)
 	tokens := c.Usage.Prompt()
 	if w := c.Sent.Weight(); w > 0 && tokens > 0 {

@@ -1,7 +1,7 @@
 package money
 
 import (
-	"hash/maphash"
+	"encoding/binary"
 	"time"
 
 	"github.com/mortise-dev/mortise/proxy/wire"
@@ -26,32 +26,32 @@ type Sequence []Segment
 const mediaWeight = 6000
 
 // SequenceOf returns the prompt of a request.
-func SequenceOf(seed maphash.Seed, r *wire.Request) Sequence {
+func SequenceOf(r *wire.Request) Sequence {
 	b := r.Body
 	out := make(Sequence, 0, len(r.Tools)+len(r.Items)+4)
-	out = append(out, Segment{Digest: maphash.String(seed, r.Model)})
+	out = append(out, Segment{Digest: wire.DigestOf([]byte(r.Model))})
 	for _, t := range r.Tools {
-		out = append(out, segment(seed, b, t.Span, t.Mark))
+		out = append(out, segment(b, t.Span, t.Mark))
 	}
 	if at := r.Top["system"]; at.Exists() && b[at.From] == '[' {
 		_ = wire.Array(b, at, func(_ int, val wire.Span) error {
-			out = append(out, segment(seed, b, val, wire.Field(b, val, "cache_control")))
+			out = append(out, segment(b, val, wire.Field(b, val, "cache_control")))
 			return nil
 		})
 	} else {
 		for _, name := range []string{"system", "instructions"} {
 			if at := r.Top[name]; at.Exists() {
-				out = append(out, segment(seed, b, at, wire.Span{}))
+				out = append(out, segment(b, at, wire.Span{}))
 			}
 		}
 	}
 	for _, name := range []string{"tool_choice", "thinking", "reasoning"} {
 		if at := r.Top[name]; at.Exists() {
-			out = append(out, Segment{Digest: maphash.Bytes(seed, at.Of(b))})
+			out = append(out, Segment{Digest: wire.DigestOf(at.Of(b))})
 		}
 	}
 	for i := range r.Items {
-		out = append(out, item(seed, r, i))
+		out = append(out, item(r, i))
 	}
 	if top := r.Top["cache_control"]; top.Exists() {
 		out[len(out)-1].TTL = ttl(b, top)
@@ -59,20 +59,20 @@ func SequenceOf(seed maphash.Seed, r *wire.Request) Sequence {
 	return out
 }
 
-func segment(seed maphash.Seed, b []byte, at, mark wire.Span) Segment {
+func segment(b []byte, at, mark wire.Span) Segment {
 	s := Segment{Weight: int64(at.To - at.From), Blocks: 1}
 	if !mark.Exists() {
-		s.Digest = maphash.Bytes(seed, at.Of(b))
+		s.Digest = wire.DigestOf(at.Of(b))
 		return s
 	}
 	s.TTL = ttl(b, mark)
-	s.Digest = maphash.Bytes(seed, append(append([]byte(nil), b[at.From:mark.From]...), b[mark.To:at.To]...))
+	s.Digest = wire.DigestOf(b[at.From:mark.From], b[mark.To:at.To])
 	return s
 }
 
-func item(seed maphash.Seed, r *wire.Request, i int) Segment {
+func item(r *wire.Request, i int) Segment {
 	it := &r.Items[i]
-	s := Segment{Digest: r.Digest(seed, i), Weight: int64(it.To - it.From), Blocks: max(1, len(it.Blocks)), Item: true}
+	s := Segment{Digest: r.Digest(i), Weight: int64(it.To - it.From), Blocks: max(1, len(it.Blocks)), Item: true}
 	for _, bl := range it.Blocks {
 		if bl.Mark.Exists() {
 			s.TTL = ttl(r.Body, bl.Mark)
@@ -107,8 +107,8 @@ func (s Sequence) Weight() (n int64) {
 
 // Machine is a prompt cache.
 type Machine struct {
-	seed    maphash.Seed
 	entries map[uint64]entry
+	full    int // how many there may be before the next trim
 }
 
 type entry struct {
@@ -117,28 +117,37 @@ type entry struct {
 }
 
 // NewMachine returns an empty cache.
-func NewMachine(seed maphash.Seed) *Machine { return &Machine{seed: seed, entries: map[uint64]entry{}} }
+func NewMachine() *Machine { return &Machine{entries: map[uint64]entry{}} }
 
-// maxEntries bounds a machine. One that is full begins anew.
-const maxEntries = 1 << 16
+// minEntries and maxEntries bound a machine. Beyond them it forgets what is over; one that is full all the same begins anew.
+const minEntries, maxEntries = 1 << 10, 1 << 16
 
-// Bill returns what a prompt of so many tokens takes from the cache and writes to it, at a moment.
-func (m *Machine) Bill(r *Rates, s Sequence, tokens int64, at time.Time) wire.Usage {
+// trim forgets prefixes whose life is over, each time that there are twice as many as the time before.
+func (m *Machine) trim(at time.Time) {
+	if len(m.entries) < max(minEntries, m.full) {
+		return
+	}
+	for k, e := range m.entries {
+		if !at.Before(e.until) {
+			delete(m.entries, k)
+		}
+	}
 	if len(m.entries) > maxEntries {
 		clear(m.entries)
 	}
+	m.full = 2 * len(m.entries)
+}
+
+// Bill returns what a prompt of so many tokens takes from the cache and writes to it, at a moment.
+func (m *Machine) Bill(r *Rates, s Sequence, tokens int64, at time.Time) wire.Usage {
+	m.trim(at)
 	weight := max(1, s.Weight())
 	ends, keys := make([]int64, len(s)), make([]uint64, len(s))
-	var h maphash.Hash
-	h.SetSeed(m.seed)
-	done := int64(0)
+	done, key := int64(0), make([]byte, 16)
 	for i := range s {
-		var d [8]byte
-		for j := range d {
-			d[j] = byte(s[i].Digest >> (8 * j))
-		}
-		_, _ = h.Write(d[:])
-		keys[i] = h.Sum64()
+		binary.NativeEndian.PutUint64(key[8:], s[i].Digest)
+		keys[i] = wire.DigestOf(key)
+		binary.NativeEndian.PutUint64(key, keys[i])
 		done += s[i].Weight
 		ends[i] = int64(float64(done) * float64(tokens) / float64(weight))
 	}

@@ -1,7 +1,6 @@
 package money_test
 
 import (
-	"hash/maphash"
 	"math"
 	"testing"
 	"time"
@@ -45,7 +44,7 @@ func TestMachine(t *testing.T) {
 	t.Parallel()
 	r := rates()
 	at := time.Unix(1_800_000_000, 0)
-	m := money.NewMachine(maphash.MakeSeed())
+	m := money.NewMachine()
 	if u := m.Bill(&r, sequence(10, 5*time.Minute), 10_000, at); u.Write5m != 10_000 || u.Read != 0 {
 		t.Errorf("first: %+v", u)
 	}
@@ -65,7 +64,7 @@ func TestMachine(t *testing.T) {
 		t.Errorf("for an hour: %+v", u)
 	}
 	o := money.RatesOf(wire.Chat, "gpt-5")
-	m = money.NewMachine(maphash.MakeSeed())
+	m = money.NewMachine()
 	m.Bill(&o, sequence(10, 0), 10_000, at)
 	if u := m.Bill(&o, sequence(12, 0), 12_000, at); u.Read != 10_000/128*128 || u.Input != 12_000-u.Read {
 		t.Errorf("without markers: %+v", u)
@@ -90,7 +89,7 @@ func TestSavings(t *testing.T) {
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	var a money.Account
-	a.Open(maphash.MakeSeed())
+	a.Open()
 	s := sequence(10, 5*time.Minute)
 	for range 3 {
 		a.Add(&money.Call{At: time.Unix(1, 0), Protocol: wire.Messages, Model: "claude-x", Sent: s, Original: s, Same: true, Counted: true, Usage: wire.Usage{Input: 10, Read: 9000, Write5m: 990, Output: 7}})

@@ -44,6 +44,21 @@ func (r *Request) Convert(i int) []abi.Message {
 	return out
 }
 
+// Inserted are the messages of items that are in no request, under ids with a prefix.
+func Inserted(p Protocol, items []byte, prefix string) (out []abi.Message) {
+	r := &Request{Protocol: p, Body: append(append([]byte{'['}, items...), ']')}
+	if _, err := elements(r.Body, 0, '[', r.item); err != nil {
+		return nil
+	}
+	for i := range r.Items {
+		for _, m := range r.Convert(i) {
+			m.ID = prefix + m.ID
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // Place returns the item and the block that an id of [Request.Convert] names; the block is -1 for the whole item.
 func Place(id string) (item, block int, ok bool) {
 	rest, ok := strings.CutPrefix(id, "i")

@@ -3,7 +3,6 @@ package wire_test
 import (
 	"bytes"
 	"encoding/json"
-	"hash/maphash"
 	"strings"
 	"testing"
 
@@ -24,7 +23,6 @@ func FuzzParse(f *testing.F) {
 	for _, b := range bodies() {
 		f.Add([]byte(b))
 	}
-	seed := maphash.MakeSeed()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, p := range []wire.Protocol{wire.Messages, wire.Responses, wire.Chat} {
 			r, err := wire.Parse(p, body)
@@ -33,7 +31,7 @@ func FuzzParse(f *testing.F) {
 			}
 			valid := json.Valid(body)
 			for i := range r.Items {
-				r.Digest(seed, i)
+				r.Digest(i)
 				r.Canonical(i)
 				r.Convert(i)
 				r.Key(i)
@@ -164,13 +162,12 @@ func TestCanonical(t *testing.T) {
 // A message is read alike as a string and as a list of one text, with a marker or without, so its digest is one. Everything else differs.
 func TestDigest(t *testing.T) {
 	t.Parallel()
-	seed := maphash.MakeSeed()
 	digest := func(item string) uint64 {
 		r, err := wire.Parse(wire.Messages, []byte(`{"messages":[`+item+`]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.Digest(seed, 0)
+		return r.Digest(0)
 	}
 	plain := digest(`{"role":"user","content":"7 tokens left"}`)
 	for _, same := range []string{

@@ -33,10 +33,30 @@ func HashOf(parts ...[]byte) (h Hash) {
 	return h
 }
 
+// seed is that of all digests: they are compared in one process.
+var seed = maphash.MakeSeed() //nolint:gochecknoglobals // as above
+
+// DigestOf is a quick hash of bytes, for one process.
+func DigestOf(parts ...[]byte) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, p := range parts {
+		_, _ = h.Write(p)
+	}
+	return h.Sum64()
+}
+
 // Digest is a quick hash of the bytes of an item without its cache markers, for one process. A message that is a string and one that is a list
 // with this text alone have the same: providers read them alike, and Claude Code writes a message first as a list, then as a string.
-func (r *Request) Digest(seed maphash.Seed, i int) uint64 {
+func (r *Request) Digest(i int) uint64 {
 	it := &r.Items[i]
+	if it.digest == 0 {
+		it.digest = r.digest(it)
+	}
+	return it.digest
+}
+
+func (r *Request) digest(it *Item) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	if text, ok := r.onlyText(it); ok {

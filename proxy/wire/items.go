@@ -2,39 +2,55 @@ package wire
 
 import "strings"
 
-// message reads a message of Anthropic.
-func (r *Request) message(it *Item) error {
-	b := r.Body
-	err := Object(b, it.Span, func(key []byte, _, val Span) error {
-		switch string(key) {
-		case "role":
-			it.Role = String(b, val)
-		case "content":
-			it.Content = val
+// read reads the fields of the object that begins at i: those with a reader by that, and the others by what they are. It returns the
+// end of the object.
+func (r *Request) read(i int, field func(key []byte, name, val Span), content func(i int) (int, error)) (int, error) {
+	return members(r.Body, i, func(key []byte, name Span, i int) (int, error) {
+		if content != nil && string(key) == "content" {
+			return content(i)
 		}
-		return nil
-	})
-	if err != nil || !it.Content.Exists() {
-		return err
-	}
-	if b[it.Content.From] == '"' {
-		it.Plain = true
-		it.Blocks = []Block{{Span: it.Content, Type: TypeText, Value: it.Content}}
-		return nil
-	}
-	return Array(b, it.Content, func(_ int, at Span) error {
-		bl, err := r.block(at)
-		it.Blocks = append(it.Blocks, bl)
-		return err
+		end, err := value(r.Body, i)
+		if err == nil {
+			field(key, name, Span{i, end})
+		}
+		return end, err
 	})
 }
 
+// content reads the content of a message that begins at i, a text or blocks.
+func (r *Request) content(it *Item, i int, block func(i int) (Block, int, error)) (end int, err error) {
+	it.Plain, it.Blocks = false, nil
+	if is(r.Body, i, '[') {
+		end, err = elements(r.Body, i, '[', func(i int) (int, error) {
+			bl, end, err := block(i)
+			bl.Span = Span{i, end}
+			it.Blocks = append(it.Blocks, bl)
+			return end, err
+		})
+	} else {
+		end, err = value(r.Body, i)
+	}
+	it.Content = Span{i, end}
+	if it.Plain = err == nil && r.Body[i] == '"'; it.Plain {
+		it.Blocks = []Block{{Span: it.Content, Type: TypeText, Value: it.Content}}
+	}
+	return end, err
+}
+
+// message reads a message of Anthropic.
+func (r *Request) message(it *Item) (int, error) {
+	return r.read(it.From, func(key []byte, _, val Span) {
+		if string(key) == "role" {
+			it.Role = String(r.Body, val)
+		}
+	}, func(i int) (int, error) { return r.content(it, i, r.block) })
+}
+
 // block reads a content block of Anthropic.
-func (r *Request) block(at Span) (Block, error) {
+func (r *Request) block(i int) (bl Block, end int, err error) {
 	b := r.Body
-	bl := Block{Span: at}
 	var input, content, text Span
-	err := Object(b, at, func(key []byte, name, val Span) error {
+	end, err = r.read(i, func(key []byte, name, val Span) {
 		switch string(key) {
 		case "type":
 			bl.Type = String(b, val)
@@ -53,8 +69,7 @@ func (r *Request) block(at Span) (Block, error) {
 				bl.Mark = Span{name.From, val.To}
 			}
 		}
-		return nil
-	})
+	}, nil)
 	switch bl.Type {
 	case "text":
 		bl.Value = text
@@ -67,41 +82,39 @@ func (r *Request) block(at Span) (Block, error) {
 	case "image", "document":
 		bl.Type = TypeMedia
 	}
-	return bl, err
+	return bl, end, err
 }
 
 // chatMessage reads a message of Chat Completions.
-func (r *Request) chatMessage(it *Item) error {
+func (r *Request) chatMessage(it *Item) (int, error) {
 	b := r.Body
 	var calls Span
 	var id string
-	err := Object(b, it.Span, func(key []byte, _, val Span) error {
+	end, err := r.read(it.From, func(key []byte, _, val Span) {
 		switch string(key) {
 		case "role":
 			it.Role = String(b, val)
-		case "content":
-			it.Content = val
 		case "tool_calls":
 			calls = val
 		case "tool_call_id":
 			id = String(b, val)
 		}
-		return nil
-	})
+	}, func(i int) (int, error) { return r.content(it, i, r.part) })
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if it.Role == "developer" {
+	switch it.Role {
+	case "developer":
 		it.Role = System
+	case Results:
+		it.Plain = false
+		it.Blocks = []Block{{Span: Span{it.From, end}, Type: TypeResult, ID: id, Value: it.Content}}
+		return end, nil
 	}
-	if it.Role == Results {
-		it.Blocks = []Block{{Span: it.Span, Type: TypeResult, ID: id, Value: it.Content}}
-		return nil
+	if !calls.Exists() || b[calls.From] != '[' {
+		return end, nil
 	}
-	if err := r.parts(it); err != nil || !calls.Exists() || b[calls.From] != '[' {
-		return err
-	}
-	return Array(b, calls, func(_ int, at Span) error {
+	return end, Array(b, calls, func(_ int, at Span) error {
 		f := Field(b, at, "function")
 		bl := Block{Span: at, Type: TypeCall, ID: String(b, Field(b, at, "id"))}
 		if f.Exists() {
@@ -114,58 +127,42 @@ func (r *Request) chatMessage(it *Item) error {
 	})
 }
 
-// parts reads the content of a message of OpenAI.
-func (r *Request) parts(it *Item) error {
-	b := r.Body
-	if !it.Content.Exists() {
-		return nil
+// part reads a part of the content of a message of OpenAI.
+func (r *Request) part(i int) (bl Block, end int, err error) {
+	if !is(r.Body, i, '{') { // in an item that is no message
+		end, err = value(r.Body, i)
+		return bl, end, err
 	}
-	switch b[it.Content.From] {
-	case '"':
-		it.Plain = true
-		it.Blocks = []Block{{Span: it.Content, Type: TypeText, Value: it.Content}}
-		return nil
-	case '[':
-	default:
-		return nil
-	}
-	return Array(b, it.Content, func(_ int, at Span) error {
-		bl := Block{Span: at}
-		err := Object(b, at, func(key []byte, name, val Span) error {
-			switch string(key) {
-			case "type":
-				bl.Type = String(b, val)
-			case "text":
-				bl.Value = val
-			case "cache_control", "prompt_cache_breakpoint":
-				bl.Mark = Span{name.From, val.To}
-			}
-			return nil
-		})
-		switch bl.Type {
-		case "text", "input_text", "output_text":
-			bl.Type = TypeText
-		case "image_url", "input_image", "input_file", "file", "input_audio":
-			bl.Type = TypeMedia
+	end, err = r.read(i, func(key []byte, name, val Span) {
+		switch string(key) {
+		case "type":
+			bl.Type = String(r.Body, val)
+		case "text":
+			bl.Value = val
+		case "cache_control", "prompt_cache_breakpoint":
+			bl.Mark = Span{name.From, val.To}
 		}
-		it.Blocks = append(it.Blocks, bl)
-		return err
-	})
+	}, nil)
+	switch bl.Type {
+	case "text", "input_text", "output_text":
+		bl.Type = TypeText
+	case "image_url", "input_image", "input_file", "file", "input_audio":
+		bl.Type = TypeMedia
+	}
+	return bl, end, err
 }
 
-// item reads an item of Responses.
-func (r *Request) item(it *Item) error {
+// responsesItem reads an item of Responses.
+func (r *Request) responsesItem(it *Item) (int, error) {
 	b := r.Body
-	bl := Block{Span: it.Span}
+	bl := Block{}
 	var args, output Span
-	err := Object(b, it.Span, func(key []byte, _, val Span) error {
+	end, err := r.read(it.From, func(key []byte, _, val Span) {
 		switch string(key) {
 		case "role":
 			it.Role = String(b, val)
 		case "type":
 			it.Type = String(b, val)
-		case "content":
-			it.Content = val
 		case "call_id":
 			bl.ID = String(b, val)
 		case "name":
@@ -175,17 +172,16 @@ func (r *Request) item(it *Item) error {
 		case "output":
 			output = val
 		}
-		return nil
-	})
+	}, func(i int) (int, error) { return r.content(it, i, r.part) })
 	if err != nil {
-		return err
+		return 0, err
 	}
 	switch {
 	case it.Type == "message" || it.Type == "" && it.Role != "":
 		if it.Role == "developer" {
 			it.Role = System
 		}
-		return r.parts(it)
+		return end, nil
 	case it.Type == "function_call" || it.Type == "custom_tool_call":
 		bl.Type, bl.Value, bl.Custom = TypeCall, args, it.Type == "custom_tool_call"
 		it.Role = Assistant
@@ -201,6 +197,7 @@ func (r *Request) item(it *Item) error {
 	default:
 		bl.Type, it.Role = it.Type, Assistant
 	}
+	bl.Span, it.Plain = Span{it.From, end}, false
 	it.Blocks = []Block{bl}
-	return nil
+	return end, nil
 }

@@ -79,6 +79,8 @@ type Item struct {
 	// Plain means that Content is a string.
 	Plain  bool
 	Blocks []Block
+
+	digest uint64 // 0 before it was asked for
 }
 
 // Block is a part of an item.
@@ -108,36 +110,43 @@ type Tool struct {
 	Mark   Span
 }
 
-// Parse finds the places of a body.
+// Parse finds the places of a body. It reads the conversation once: of long requests nearly all is in it.
 func Parse(p Protocol, body []byte) (*Request, error) {
 	r := &Request{Protocol: p, Body: body, Top: map[string]Span{}}
-	whole := Whole(body)
-	end := whole.From
-	err := Object(body, whole, func(key []byte, _, val Span) error {
-		if _, twice := r.Top[string(key)]; twice || bytes.IndexByte(key, '\\') >= 0 {
-			return shape(val.From, "a field is there twice, or has an escaped name")
+	list := "messages"
+	if p == Responses {
+		list = "input"
+	}
+	end, err := members(body, 0, func(key []byte, _ Span, i int) (end int, err error) {
+		if string(key) == list && is(body, i, '[') {
+			end, err = elements(body, i, '[', r.item)
+		} else {
+			end, err = value(body, i)
 		}
-		r.Top[string(key)] = val
-		end = val.To
-		return nil
+		if err != nil {
+			return 0, err
+		}
+		if _, twice := r.Top[string(key)]; twice || bytes.IndexByte(key, '\\') >= 0 {
+			return 0, shape(i, "a field is there twice, or has an escaped name")
+		}
+		r.Top[string(key)] = Span{i, end}
+		return end, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if end = space(body, end); end < len(body) && body[end] == '}' {
-		end = space(body, end+1)
-	}
-	if end < len(body) && len(r.Top) > 0 {
+	if end = space(body, end); end < len(body) {
 		return nil, shape(end, "there is something behind the body")
 	}
 	r.Model = String(body, r.Top["model"])
 	r.Stream = string(r.Top["stream"].Of(body)) == "true"
-	r.List = r.Top["messages"]
-	if p == Responses {
-		r.List = r.Top["input"]
-	}
-	if err := r.items(); err != nil {
-		return nil, err
+	r.List = r.Top[list]
+	switch {
+	case !r.List.Exists():
+	case body[r.List.From] == '"':
+		r.Text = true
+	case body[r.List.From] != '[':
+		return nil, shape(r.List.From, "want a list")
 	}
 	if err := r.tools(); err != nil {
 		return nil, err
@@ -146,28 +155,20 @@ func Parse(p Protocol, body []byte) (*Request, error) {
 	return r, nil
 }
 
-func (r *Request) items() error {
-	if !r.List.Exists() {
-		return nil
+// item reads the item that begins at i, and returns its end.
+func (r *Request) item(i int) (end int, err error) {
+	it := Item{Span: Span{From: i}}
+	switch r.Protocol {
+	case Messages:
+		end, err = r.message(&it)
+	case Chat:
+		end, err = r.chatMessage(&it)
+	case Responses:
+		end, err = r.responsesItem(&it)
 	}
-	if r.Body[r.List.From] == '"' {
-		r.Text = true
-		return nil
-	}
-	return Array(r.Body, r.List, func(_ int, at Span) error {
-		it := Item{Span: at}
-		var err error
-		switch r.Protocol {
-		case Messages:
-			err = r.message(&it)
-		case Chat:
-			err = r.chatMessage(&it)
-		case Responses:
-			err = r.item(&it)
-		}
-		r.Items = append(r.Items, it)
-		return err
-	})
+	it.To = end
+	r.Items = append(r.Items, it)
+	return end, err
 }
 
 func (r *Request) tools() error {

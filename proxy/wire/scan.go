@@ -54,6 +54,9 @@ func text(b []byte, i int) (int, error) {
 // value returns the end of the value that begins at i. It checks how values are nested, and not what numbers and
 // words are made of.
 func value(b []byte, i int) (int, error) {
+	if is(b, i, '"') {
+		return text(b, i)
+	}
 	n := nesting{}
 	for {
 		if i = space(b, i); i >= len(b) {
@@ -117,8 +120,23 @@ func plain(c byte) bool {
 // Object calls visit for each field of the object at a place, with the key between its quotation marks, the place of
 // the key and that of the value. An error of visit ends it.
 func Object(b []byte, at Span, visit func(key []byte, name, val Span) error) error {
-	return elements(b, at, '{', func(i int) (int, error) {
-		if i >= at.To || b[i] != '"' {
+	if !at.Exists() {
+		return shape(at.From, "want an object")
+	}
+	_, err := members(b, at.From, func(key []byte, name Span, i int) (int, error) {
+		end, err := value(b, i)
+		if err != nil {
+			return 0, err
+		}
+		return end, visit(key, name, Span{i, end})
+	})
+	return err
+}
+
+// members calls visit at the value of each field of the object that begins at i, for the end of the value. It returns the end of the object.
+func members(b []byte, i int, visit func(key []byte, name Span, i int) (int, error)) (int, error) {
+	return elements(b, i, '{', func(i int) (int, error) {
+		if i >= len(b) || b[i] != '"' {
 			return 0, shape(i, "want a key")
 		}
 		end, err := text(b, i)
@@ -126,21 +144,20 @@ func Object(b []byte, at Span, visit func(key []byte, name, val Span) error) err
 			return 0, err
 		}
 		name := Span{i, end}
-		if i = space(b, end); i >= at.To || b[i] != ':' {
+		if i = space(b, end); i >= len(b) || b[i] != ':' {
 			return 0, shape(i, "want a colon")
 		}
-		i = space(b, i+1)
-		if end, err = value(b, i); err != nil {
-			return 0, err
-		}
-		return end, visit(b[name.From+1:name.To-1], name, Span{i, end})
+		return visit(b[name.From+1:name.To-1], name, space(b, i+1))
 	})
 }
 
 // Array calls visit for each element of the list at a place.
 func Array(b []byte, at Span, visit func(i int, val Span) error) error {
+	if !at.Exists() {
+		return shape(at.From, "want a list")
+	}
 	n := -1
-	return elements(b, at, '[', func(i int) (int, error) {
+	_, err := elements(b, at.From, '[', func(i int) (int, error) {
 		end, err := value(b, i)
 		if err != nil {
 			return 0, err
@@ -148,33 +165,35 @@ func Array(b []byte, at Span, visit func(i int, val Span) error) error {
 		n++
 		return end, visit(n, Span{i, end})
 	})
+	return err
 }
 
-// elements calls next at the beginning of each element between brackets, which returns its end.
-func elements(b []byte, at Span, bracket byte, next func(i int) (int, error)) error {
-	i := space(b, at.From)
-	if i >= at.To || b[i] != bracket {
-		return shape(i, "want "+string(bracket))
+// elements calls next at the beginning of each element between brackets, which returns its end. It returns the end of them all.
+func elements(b []byte, i int, bracket byte, next func(i int) (int, error)) (int, error) {
+	if i = space(b, i); i >= len(b) || b[i] != bracket {
+		return 0, shape(i, "want "+string(bracket))
 	}
-	i = space(b, i+1)
-	if i < at.To && b[i] == bracket+2 {
-		return nil
+	if i = space(b, i+1); i < len(b) && b[i] == bracket+2 {
+		return i + 1, nil
 	}
 	for {
 		end, err := next(i)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		i = space(b, end)
-		if i < at.To && b[i] == bracket+2 {
-			return nil
+		if i < len(b) && b[i] == bracket+2 {
+			return i + 1, nil
 		}
-		if i >= at.To || b[i] != ',' {
-			return shape(i, "want a comma")
+		if i >= len(b) || b[i] != ',' {
+			return 0, shape(i, "want a comma")
 		}
 		i = space(b, i+1)
 	}
 }
+
+// is reports whether a byte is at i.
+func is(b []byte, i int, c byte) bool { return i < len(b) && b[i] == c }
 
 // String returns the string at a place, or nothing where there is none.
 func String(b []byte, at Span) string {

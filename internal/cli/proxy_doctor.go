@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/proxy/launch"
+)
+
+func newProxyDoctor(s Streams) *cobra.Command {
+	var live bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what a proxy changes for the agents of this machine",
+		Args:  takesNone,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found := proxyFindings(os.Getenv)
+			if live {
+				found = append(found, compareClaude(cmd.Context())...)
+			}
+			bad := false
+			for _, f := range found {
+				bad = bad || f.State == checkFail
+				fmt.Fprintf(s.Out, "%-5s %s: %s\n", f.State, f.Check, f.Detail)
+				if f.Hint != "" {
+					fmt.Fprintf(s.Out, "      %s\n", f.Hint)
+				}
+			}
+			if bad {
+				return with(ExitRun, errors.New("the agent could not be compared"))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&live, "live", false, "run the installed Claude Code against a server of our own, as behind the proxy and as without it, and compare its requests")
+	return cmd
+}
+
+// firstParty makes Claude Code take any base URL for the vendor's.
+const firstParty = "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"
+
+// request is what Claude Code asked for in its first request of a conversation.
+type claudeRequest struct {
+	Model string
+	Betas []string
+	Tools int
+}
+
+// compareClaude runs Claude Code as behind the proxy and as without it. No request leaves this machine.
+func compareClaude(ctx context.Context) []finding {
+	const check = "claude --live"
+	with, err := askClaude(ctx, false)
+	var without *claudeRequest
+	if err == nil {
+		without, err = askClaude(ctx, true)
+	}
+	if err != nil {
+		f := failed("install Claude Code, or leave --live out", err)
+		f.Check = check
+		return []finding{f}
+	}
+	var missing []string
+	for _, b := range without.Betas {
+		if !slices.Contains(with.Betas, b) {
+			missing = append(missing, b)
+		}
+	}
+	judge := func(same bool, hint, what string, a, b any) finding {
+		f := fine("%s: %v, as without the proxy", what, a)
+		if !same {
+			f = warned(hint, "%s: %v, without the proxy %v", what, a, b)
+		}
+		f.Check = check
+		return f
+	}
+	return []finding{
+		judge(with.Model == without.Model && with.long() == without.long(), "name the model with [1m], as in ANTHROPIC_MODEL=claude-sonnet-4-5[1m]",
+			"model and window", with.window(), without.window()),
+		judge(len(missing) == 0, "what these switch on is off behind a base URL of one's own; missing: "+strings.Join(missing, ", "),
+			"betas", len(with.Betas), len(without.Betas)),
+		judge(with.Tools == without.Tools, "set ENABLE_TOOL_SEARCH=true, as mortise proxy -- claude does", "tools in the first request", with.Tools, without.Tools),
+	}
+}
+
+// long reports whether the window of a million tokens is asked for.
+func (c *claudeRequest) long() bool {
+	return slices.ContainsFunc(c.Betas, func(b string) bool { return strings.HasPrefix(b, "context-1m-") })
+}
+
+func (c *claudeRequest) window() string {
+	if c.long() {
+		return c.Model + " with 1M tokens"
+	}
+	return c.Model
+}
+
+// liveTime bounds one run of an agent.
+const liveTime = time.Minute
+
+// askClaude runs Claude Code, in a configuration of its own, and returns its request.
+func askClaude(ctx context.Context, direct bool) (*claudeRequest, error) {
+	program, err := exec.LookPath("claude")
+	if err != nil {
+		return nil, errors.New("claude is not in PATH")
+	}
+	dir, err := os.MkdirTemp("", "mortise-doctor")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	seen := &claudeListener{}
+	up := httptest.NewServer(seen)
+	defer up.Close()
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "ANTHROPIC_BASE_URL=") || strings.HasPrefix(v, "ANTHROPIC_AUTH_TOKEN=") || strings.HasPrefix(v, firstParty+"=")
+	})
+	env = append(env, "HOME="+dir, "CLAUDE_CONFIG_DIR="+dir, "ANTHROPIC_API_KEY=sk-ant-doctor", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "IS_SANDBOX=1")
+	if direct {
+		env = append(env, "ANTHROPIC_BASE_URL="+up.URL, firstParty+"=1")
+	} else {
+		place := launch.Place{Home: dir, Getenv: func(string) string { return "" }, State: dir}
+		env = launch.Of(place, []string{"claude"}, env, up.URL).Env
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "-p", "hi", "--output-format", "json") //nolint:gosec // the agent of the user
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, env, time.Second
+	out, err := cmd.CombinedOutput()
+	if r := seen.request(); r != nil {
+		return r, nil
+	}
+	return nil, fmt.Errorf("claude sent no request with tools (%w): %s", errors.Join(err, ctx.Err()), clip(string(out), 300))
+}
+
+// claudeListener answers each request, and keeps the first with tools.
+type claudeListener struct {
+	mu    sync.Mutex
+	first *claudeRequest
+}
+
+func (l *claudeListener) request() *claudeRequest {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
+}
+
+// ServeHTTP implements http.Handler.
+func (l *claudeListener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Model  string
+		Stream bool
+		Tools  []json.RawMessage
+	}
+	if err := json.NewDecoder(io.LimitReader(r.Body, 64<<20)).Decode(&body); err == nil && len(body.Tools) > 0 && strings.HasSuffix(r.URL.Path, "/v1/messages") {
+		l.mu.Lock()
+		if l.first == nil {
+			l.first = &claudeRequest{Model: body.Model, Tools: len(body.Tools)}
+			for b := range strings.SplitSeq(strings.Join(r.Header.Values("Anthropic-Beta"), ","), ",") {
+				if b = strings.TrimSpace(b); b != "" {
+					l.first.Betas = append(l.first.Betas, b)
+				}
+			}
+		}
+		l.mu.Unlock()
+	}
+	if body.Stream {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, doctorStream)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","input_tokens":1,"usage":{"input_tokens":1,"output_tokens":1}}`)
+}
+
+const doctorStream = `event: message_start
+data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`
+
+// proxyFindings are about the environment of agents.
+func proxyFindings(getenv func(string) string) (out []finding) {
+	add := func(check string, f finding) {
+		f.Check = check
+		out = append(out, f)
+	}
+	if getenv("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL") != "" {
+		add("claude", warned("unset _CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL, or set proxy.act_on_signed",
+			"Claude Code puts an integrity value (cch=) over each request, so that the proxy only observes"))
+	}
+	if getenv("ENABLE_TOOL_SEARCH") == "" {
+		add("claude", warned("set ENABLE_TOOL_SEARCH=true, as mortise proxy -- claude and install do",
+			"with a base URL of its own Claude Code sends all tools in each first request (24 in place of 9)"))
+	}
+	if getenv("ANTHROPIC_API_KEY") == "" && getenv("ANTHROPIC_AUTH_TOKEN") == "" {
+		add("claude", warned("use an API key, or set proxy.act_on_signed if the vendor's terms allow it",
+			"requests with the OAuth credential of a subscription are only observed"))
+	}
+	add("claude", warned("mortise proxy doctor --live compares them; ANTHROPIC_MODEL=...[1m] asks for the long window",
+		"a custom base URL may cost the 1M window and remote control of Claude Code"))
+	place, err := launch.Here()
+	if err != nil {
+		return append(out, failed("set HOME", err))
+	}
+	for _, agent := range launch.Agents() {
+		if route := launch.Route(place, agent); route != "" {
+			add(agent, fine("installed; its former base URL is the upstream: %s", shown(route)))
+		}
+	}
+	if strings.Contains(getenv("HTTPS_PROXY")+getenv("https_proxy"), "@") {
+		add("network", warned("", "requests to providers go through the HTTP proxy of the environment"))
+	}
+	return out
+}
