@@ -60,7 +60,7 @@ type Config struct {
 	Limiter *Limiter
 	// Store keeps what must outlive the process; nil keeps it in memory. Owner names
 	// this process in reservations, a fresh id when empty. A thread belongs to one
-	// process at a time: what another one had begun is taken over with the first use.
+	// process at a time: what another one had begun is taken over by the first Consider.
 	Store Store
 	Owner string
 	// Keep stores a long tool output of a thread and returns the handle with which the model

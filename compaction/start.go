@@ -62,6 +62,7 @@ func (c *Compactor) reserve(id string, log []abi.Message) (*thread, *query) {
 	if !c.load(t) {
 		return t, nil
 	}
+	c.takeOver(t)
 	c.look(t, log)
 	if f := t.flight; f != nil && f.Result == nil && now.After(f.deadline) {
 		c.fail(t, f, "timed out: no result came before the deadline", false)

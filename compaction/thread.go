@@ -25,8 +25,9 @@ type thread struct {
 	state  State
 	rev    uint64
 	loaded bool
-	// stale asks for the state to be read again.
-	stale bool
+	// stale asks for the state to be read again. found means that another process's compaction was under way when it was
+	// read first.
+	stale, found bool
 	// loadAfter is when the store is asked again after it failed.
 	loadAfter time.Time
 	flight    *flight
