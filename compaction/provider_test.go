@@ -46,8 +46,10 @@ func vendors(t *testing.T, reply func(providertest.Query) providertest.Answer) [
 		t.Fatal(err1, err2, err3)
 	}
 	return []vendor{
-		{"messages, thinks by budget", "claude-sonnet-4-5", messages}, {"messages, adaptive", "claude-opus-4-8", messages},
-		{"responses", "gpt-5", responses}, {"chat", "gpt-5", chat},
+		{"messages, thinks by budget", "claude-sonnet-4-5", messages},
+		{"messages, adaptive", "claude-opus-4-8", messages},
+		{"responses", "gpt-5", responses},
+		{"chat", "gpt-5", chat},
 	}
 }
 
