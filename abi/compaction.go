@@ -25,7 +25,50 @@ type SummarizeRequest struct {
 	// Ledger is the state of the conversation up to the end of the range, what came before the
 	// range included. A host that keeps none leaves it out.
 	Ledger *Ledger `json:"ledger,omitempty"`
+	// Masking is for a policy that masks messages instead of writing a text. Nil means that the host
+	// masks none.
+	Masking *Masking `json:"masking,omitempty"`
 }
+
+// Masking is what a policy needs that masks messages.
+type Masking struct {
+	// ViewTokens is the size of the context, GoalTokens the size that is small enough.
+	ViewTokens int64 `json:"view_tokens"`
+	GoalTokens int64 `json:"goal_tokens"`
+	// Masked are the masks of earlier compactions, which stay.
+	Masked []Mask `json:"masked,omitempty"`
+	// Never are the names of tools whose outputs are not masked.
+	Never []string `json:"never,omitempty"`
+}
+
+// Mask shows the model a number in place of a tool output, or of the long arguments of a call that failed. The
+// tool recall reads the original by that number.
+type Mask struct {
+	// MessageID is the message of the output, or the one with the call.
+	MessageID string `json:"message_id"`
+	// CallID is the call whose arguments are masked; empty for an output.
+	CallID string     `json:"call_id,omitempty"`
+	Reason MaskReason `json:"reason"`
+	// By is the message that has the newer or the same content.
+	By string `json:"by,omitempty"`
+}
+
+// MaskReason is why a message need not be read again.
+type MaskReason string
+
+// Reasons.
+const (
+	// MaskSuperseded is what was read again later.
+	MaskSuperseded MaskReason = "superseded"
+	// MaskDuplicate is an output that a later one repeats.
+	MaskDuplicate MaskReason = "duplicate"
+	// MaskInvalidated is a file that was changed after it was read.
+	MaskInvalidated MaskReason = "invalidated"
+	// MaskRefetchable is what the same call can read again.
+	MaskRefetchable MaskReason = "refetchable"
+	// MaskFailedInput is the arguments of a call that failed.
+	MaskFailedInput MaskReason = "failed_input"
+)
 
 // Summary is what a summarizer answers.
 type Summary struct {
@@ -40,6 +83,10 @@ type Summary struct {
 	// Unverified means that a model wrote the text. The host then holds it against the log: it strikes what
 	// the log does not bear out, and adds what is missing within the budget.
 	Unverified bool `json:"unverified,omitempty"`
+	// Masks are messages of the request to mask, in place of a Text. The rest of the range stays as it is.
+	Masks []Mask `json:"masks,omitempty"`
+	// Declined is why the policy leaves the request to the next one; nothing else is set then.
+	Declined string `json:"declined,omitempty"`
 }
 
 // AdmitRequest asks an admission policy whether a compaction may start now.

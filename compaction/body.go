@@ -35,7 +35,7 @@ func (c *Compactor) summarize(ctx context.Context, t *thread, f *flight, r *abi.
 	r.Ledger = trimmed(state, r.BudgetTokens)
 	ctx, said := withNotes(ctx)
 	summary, err := c.write(ctx, t, f, r, bill)
-	if err == nil {
+	if err == nil && len(summary.Masks) == 0 {
 		verified(ctx, f, r, &state, summary)
 		c.judged(ctx, f, r, &state, summary)
 	}
@@ -45,13 +45,26 @@ func (c *Compactor) summarize(ctx context.Context, t *thread, f *flight, r *abi.
 		f.failed = err
 		return err
 	}
-	result := Result{Summary: strings.ToValidUTF8(summary.Text, "\ufffd"), FromID: clip(summary.FromID), ToID: clip(summary.ToID)}
+	result := Result{Summary: strings.ToValidUTF8(summary.Text, "\ufffd"), Masks: summary.Masks, FromID: clip(summary.FromID), ToID: clip(summary.ToID)}
 	result.Policy, result.Note = said.read()
-	result.Quality = c.score(f, result.Summary)
+	result.Quality = c.score(f, f.text(&result))
 	if !c.ready(t, f, &result) {
 		return errGivenUp
 	}
 	return nil
+}
+
+// text is what a result keeps of its range.
+func (f *flight) text(r *Result) string {
+	return Remains(&abi.SummarizeRequest{Messages: f.source(), PreviousSummary: f.Range.PreviousSummary}, &abi.Summary{Text: r.Summary, Masks: r.Masks})
+}
+
+// Remains is the text that an answer leaves of what was to be summarized: the summary, or all that is not masked.
+func Remains(r *abi.SummarizeRequest, s *abi.Summary) string {
+	if len(s.Masks) == 0 {
+		return s.Text
+	}
+	return sourceText(Masked(r.Messages, s.Masks), r.PreviousSummary)
 }
 
 // verified holds a model's text against the log, see [Repair]. The budget bounds what is added.
@@ -105,6 +118,9 @@ func (c *Compactor) write(ctx context.Context, t *thread, f *flight, r *abi.Summ
 	for i, part := range parts {
 		request := *r
 		request.Messages = part
+		if len(parts) > 1 {
+			request.Masking = nil // a part does not show what is dead
+		}
 		if i < len(parts)-1 {
 			request.Ledger = nil // it covers the whole range
 		}
@@ -182,8 +198,15 @@ func (c *Compactor) ask(ctx context.Context, f *flight, r *abi.SummarizeRequest)
 		return nil, err
 	case s == nil:
 		return nil, errors.New("compaction: the summarizer returned nothing")
+	case s.Declined != "":
+		return nil, fmt.Errorf("compaction: the summarizer declined: %.200s", s.Declined)
+	case len(s.Masks) > 0 && (r.Masking == nil || s.Text != ""):
+		return nil, errors.New("compaction: the summarizer masks messages, which was not asked for, or writes a text too")
 	case len(s.Text) > maxSummary:
 		return nil, fmt.Errorf("compaction: the summary has %d bytes, more than %d", len(s.Text), maxSummary)
+	}
+	if err := CheckMasks(r.Messages, s.Masks); err != nil {
+		return nil, fmt.Errorf("compaction: the summarizer: %w", err)
 	}
 	return s, nil
 }

@@ -60,7 +60,7 @@ type Config struct {
 	Limiter *Limiter
 	// Store keeps what must outlive the process; nil keeps it in memory. Owner names
 	// this process in reservations, a fresh id when empty. A thread belongs to one
-	// process at a time: what another one had begun is taken over with the first use.
+	// process at a time: what another one had begun is taken over by the first Consider.
 	Store Store
 	Owner string
 	// Keep stores a long tool output of a thread and returns the handle with which the model
@@ -266,14 +266,18 @@ func (c *Compactor) View(id string, log []abi.Message) []abi.Message {
 // view is the log with the newest marker applied and outputs masked, and its
 // estimate.
 func (t *thread) view(log []abi.Message) ([]abi.Message, int64) {
-	cover, ok := t.index.covered(t.latest())
-	if !ok {
+	m := t.latest()
+	if m == nil {
 		return t.masks.over(log), t.index.tokens(0, len(log))
 	}
-	summary := t.shown(t.latest())
-	view := cover.view(log, summary.message)
+	shown := t.shown(log, m)
+	cover, ok := t.index.covered(m)
+	if !ok {
+		return put(t.masks.over(log), shown.masked, inPlace), t.index.weight(m, shown)
+	}
+	view := cover.view(log, shown.message)
 	t.masks.within(view, cover)
-	return view, t.index.size(cover, summary.tokens)
+	return put(view, shown.masked, cover.place), t.index.weight(m, shown)
 }
 
 // observe reports an event, and keeps it. Steps of a run wait for it, so it comes

@@ -117,7 +117,7 @@ func (c *Compactor) ending(t *thread, f *flight, e *Event) {
 	if f.Result != nil && outcome != abi.CompactionFailed {
 		out.Summary = f.Result.Summary
 		out.Survival = new(f.Result.Quality.Overall)
-		out.Lost = c.scorer.Lost(f.source(), f.Range.PreviousSummary, f.Result.Summary)
+		out.Lost = c.scorer.Lost(f.source(), f.Range.PreviousSummary, f.text(f.Result))
 	}
 	if len(t.ended) == maxEnded {
 		t.ended = slices.Clone(t.ended[1:])

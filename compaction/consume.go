@@ -91,13 +91,16 @@ func (c *Compactor) swap(t *thread, log []abi.Message, f *flight) {
 	}
 	m := c.marker(t, f)
 	e.Policy = m.Policy
-	cover, _ := t.index.covered(&m)
-	m.Quality.Pins = t.index.pins(cover)
-	message := m.message()
-	next := &shown{marker: m.ID, message: message, tokens: EstimateMessage(&message)}
-	m.PreTokens, m.PostTokens = t.bill.apply(t.size(t.latest())), t.bill.apply(t.index.size(cover, next.tokens))
+	e.ViewMessages, e.Masked = len(log), len(f.Result.Masks)
+	if cover, ok := t.index.covered(&m); ok {
+		m.Quality.Pins = t.index.pins(cover)
+		m.Masks = t.index.left(m.Masks, cover)
+		e.ViewMessages = cover.from + 1 + len(cover.keep) + len(log) - cover.to - 1
+	}
+	m.PreTokens = t.bill.apply(t.size(log))
+	next := t.index.show(log, &m)
+	m.PostTokens = t.bill.apply(t.index.weight(&m, next))
 	e.PreTokens, e.PostTokens, e.Quality = m.PreTokens, m.PostTokens, &m.Quality
-	e.ViewMessages = cover.from + 1 + len(cover.keep) + len(log) - cover.to - 1
 	if e.Reason = c.refuse(f, &m); e.Reason != "" {
 		opened := false
 		c.refused(f, e.Reason)
@@ -125,7 +128,16 @@ func (c *Compactor) marker(t *thread, f *flight) Marker {
 		ID: f.ID, ThreadID: t.id, FromID: f.Range.FromID, ToID: f.Range.ToID, Summary: f.Result.Summary, At: c.conf().Now(),
 		TaskID: f.ID, Policy: cmp.Or(f.Result.Policy, f.Policy), Quality: f.Result.Quality, ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles,
 	}
-	if prev := t.latest(); prev != nil && f.Continues {
+	prev := t.latest()
+	if prev == nil {
+		prev = &Marker{}
+	}
+	m.Masks = merged(prev.Masks, f.Result.Masks)
+	switch {
+	case !f.Continues:
+	case len(f.Result.Masks) > 0:
+		m.FromID, m.ToID, m.Summary, m.ReadFiles, m.ModifiedFiles = prev.FromID, prev.ToID, prev.Summary, prev.ReadFiles, prev.ModifiedFiles
+	default:
 		m.FromID = prev.FromID
 	}
 	return m
@@ -198,7 +210,7 @@ func (t *thread) outdated(f *flight) string {
 func (c *Compactor) refuse(f *flight, m *Marker) string {
 	p := c.conf().Policy
 	switch from, to := f.Result.FromID, f.Result.ToID; {
-	case strings.TrimSpace(m.Summary) == "":
+	case strings.TrimSpace(f.Result.Summary) == "" && len(f.Result.Masks) == 0:
 		return "the summary is empty"
 	case from != "" && from != f.Range.FromID || to != "" && to != f.Range.ToID:
 		return fmt.Sprintf("the summary claims to cover %.40q to %.40q, which was not asked for", from, to)

@@ -202,7 +202,7 @@ func TestTakenOver(t *testing.T) {
 	first.Consider(t.Context(), thread, log)
 	d2.pass(time.Minute)
 	second := d2.at(t, says("from the second"), func(cfg *compaction.Config) { cfg.Store, cfg.Owner = memory, "second" })
-	second.View(thread, log)
+	second.Consider(t.Context(), thread, log)
 	d2.pass(time.Second)
 	life(t, second, d2, log, 3)
 	for _, n := range d1.run() {
@@ -367,5 +367,26 @@ func inFlightRoundTrip(t *testing.T) {
 	reservedBeforeSpawn(t)
 	if out, err := json.Marshal(compaction.State{}); err != nil || string(out) != `{"total":0}` {
 		t.Errorf("an empty state is %s (%v)", out, err)
+	}
+}
+
+// A process that only looks at a thread takes nothing over: the compaction that another one has under way lands.
+func TestReaderTakesNothingOver(t *testing.T) {
+	t.Parallel()
+	memory, log := compaction.NewMemory(), filler()
+	d1, d2 := newDesk(), newDesk()
+	first := d1.at(t, says("from the first"), func(cfg *compaction.Config) { cfg.Store, cfg.Owner = memory, "first" })
+	reader := d2.at(t, says("from the reader"), func(cfg *compaction.Config) { cfg.Store, cfg.Owner = memory, "reader" })
+	first.Consider(t.Context(), thread, log)
+	reader.View(thread, log)
+	reader.Tokens(thread, log)
+	if len(reader.Markers(thread)) != 0 || reader.Total(thread) != 0 || len(d2.kinds()) != 0 {
+		t.Errorf("the reader says %v", d2.kinds())
+	}
+	for _, n := range d1.run() {
+		first.Consume(thread, log, n)
+	}
+	if m := first.Markers(thread); len(m) != 1 || m[0].Summary != "from the first" {
+		t.Errorf("markers %+v, %v", m, d1.kinds())
 	}
 }

@@ -10,7 +10,8 @@ import (
 const storePause = time.Second
 
 // load reads the thread's state once. Without it nothing is started, and the view
-// is the log. The caller holds the thread, as in all functions of this file.
+// is the log. What another process has under way stays its own: a process that only reads the thread loads it, too.
+// The caller holds the thread, as in all functions of this file.
 func (c *Compactor) load(t *thread) bool {
 	if t.loaded && !t.stale {
 		return true
@@ -26,8 +27,10 @@ func (c *Compactor) load(t *thread) bool {
 	}
 	if again := t.stale; again {
 		c.reloaded(t)
-	} else if f := t.state.InFlight; f != nil {
+	} else if f := t.state.InFlight; f != nil && f.Result != nil {
 		c.inherit(t, *f)
+	} else {
+		t.found = f != nil
 	}
 	t.stale = false
 	return true
@@ -60,6 +63,14 @@ func (c *Compactor) read(t *thread) error {
 	}
 	t.state, t.rev, t.loaded, t.summary = s, rev, true, nil
 	return nil
+}
+
+// takeOver inherits what was under way when the thread was loaded: a process that runs the thread is the only one that does.
+func (c *Compactor) takeOver(t *thread) {
+	if f := t.state.InFlight; t.found && t.flight == nil && f != nil {
+		c.inherit(t, *f)
+	}
+	t.found = false
 }
 
 // inherit takes over a compaction that a process before this one had under way.

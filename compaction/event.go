@@ -11,7 +11,7 @@ const (
 	EventAdmission EventKind = "admission"
 	// EventStarted: a summarizer was spawned.
 	EventStarted EventKind = "started"
-	// EventSwapped: a summary replaces the range now. With a Reason, it came about
+	// EventSwapped: a summary replaces the range now, or parts of it are masked. With a Reason, it came about
 	// in another way than was asked for: see [Note].
 	EventSwapped EventKind = "swapped"
 	// EventRefused: the quality gate refused a summary, for Reason.
@@ -55,10 +55,12 @@ type Event struct {
 	PostTokens int64 `json:"post_tokens,omitempty"`
 	// Messages is how many messages the summary replaces, ViewMessages how many
 	// the view has after the swap.
-	Messages     int      `json:"messages,omitempty"`
-	ViewMessages int      `json:"view_messages,omitempty"`
-	Quality      *Quality `json:"quality,omitempty"`
-	Reason       string   `json:"reason,omitempty"`
+	Messages     int `json:"messages,omitempty"`
+	ViewMessages int `json:"view_messages,omitempty"`
+	// Masked is how many outputs and inputs were masked instead.
+	Masked  int      `json:"masked,omitempty"`
+	Quality *Quality `json:"quality,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
 	// Permanent means that trying again as before will not help.
 	Permanent bool `json:"permanent,omitempty"`
 	// StepsMeanwhile counts how often the run asked while the compaction was under

@@ -20,6 +20,7 @@ type index struct {
 	user    int   // newest message that a user wrote, -1 for none
 	said    int   // newest message of the model, -1 for none
 	again   bool  // the log was read from its beginning, since it is another one
+	reads   int   // how often that happened
 	// weighFrom is the first message whose tokens are counted.
 	weighFrom int
 }
@@ -55,9 +56,9 @@ func unweighed(log []abi.Message) *index { return once(log, math.MaxInt) }
 // read brings the index up to date.
 func (x *index) read(log []abi.Message) {
 	if !x.knows(log) {
-		old := x.entries
+		old, reads := x.entries, x.reads
 		*x = *newIndex(x.weighFrom)
-		x.again = true
+		x.again, x.reads = true, reads+1
 		x.entries = make([]entry, 0, len(log))
 		for i := range log {
 			x.add(log, i, old)
@@ -241,10 +242,10 @@ type cover struct {
 	keep     []int
 }
 
-// covered finds a marker in the log. It reports false without a marker, and when
+// covered finds a marker in the log. It reports false without a marker or a summary in it, and when
 // the log does not hold the marker's messages.
 func (x *index) covered(m *Marker) (cover, bool) {
-	if m == nil {
+	if m == nil || m.masksOnly() {
 		return cover{}, false
 	}
 	c := cover{from: x.at(m.FromID), to: x.at(m.ToID)}

@@ -7,18 +7,20 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Marker is one compaction: a summary that stands in the view for a part of the
-// log. The log itself does not change. The newest marker of a thread counts; it
+// Marker is one compaction: a summary that replaces a part of the log in the view, masks of single
+// messages, or both. The log itself does not change. The newest marker of a thread counts; it
 // covers what the ones before it covered.
 type Marker struct {
 	ID       string `json:"id"`
 	ThreadID string `json:"thread_id"`
 	// FromID and ToID are the first and last message that the summary replaces,
-	// those of earlier markers included.
+	// those of earlier markers included; without a summary, of what was searched.
 	FromID string `json:"from_id"`
 	ToID   string `json:"to_id"`
-	// Summary is the text, as the summarizer gave it.
+	// Summary is the text, as the summarizer gave it; empty if there are only masks.
 	Summary string `json:"summary"`
+	// Masks are what the model sees of messages outside of the summary, those of earlier markers included.
+	Masks []abi.Mask `json:"masks,omitempty"`
 	// PreTokens and PostTokens are the sizes of the view before and after.
 	PreTokens     int64     `json:"pre_tokens"`
 	PostTokens    int64     `json:"post_tokens"`
@@ -110,15 +112,21 @@ func escapeTags(s string) string {
 // View returns what the model sees of the log: the leading system messages, the
 // summary, the messages of the covered part that must stay (pinned ones, with
 // their whole round where they are in one, and the request under way), and
-// everything behind the covered part. Without a marker, or when the log does not
+// everything behind the covered part, with the marker's masks. Without a marker, or when the log does not
 // hold the marker's messages, it is the log itself.
 func View(log []abi.Message, m *Marker) []abi.Message {
-	c, ok := unweighed(log).covered(m)
-	if !ok {
+	if m == nil {
 		return log
 	}
-	return c.view(log, m.message())
+	c, ok := unweighed(log).covered(m)
+	if !ok {
+		return Masked(log, m.Masks)
+	}
+	return put(c.view(log, m.message()), masking(log, m.Masks), c.place)
 }
+
+// masksOnly reports a marker that replaces no range.
+func (m *Marker) masksOnly() bool { return m.Summary == "" && len(m.Masks) > 0 }
 
 // view puts a summary in the place of what it covers.
 func (c cover) view(log []abi.Message, summary abi.Message) []abi.Message {

@@ -139,13 +139,8 @@ func (k *masks) over(log []abi.Message) []abi.Message {
 // within masks a view that a marker has shortened.
 func (k *masks) within(view []abi.Message, c cover) {
 	for i, m := range k.shown {
-		switch at, kept := slices.BinarySearch(c.keep, i); {
-		case i < c.from:
-			view[i] = m
-		case i > c.to:
-			view[i-c.to+c.from+len(c.keep)] = m
-		case kept:
-			view[c.from+1+at] = m
+		if at, ok := c.place(i); ok {
+			view[at] = m
 		}
 	}
 }

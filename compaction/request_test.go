@@ -37,6 +37,7 @@ func TestRequest(t *testing.T) {
 	want := &abi.SummarizeRequest{
 		ThreadID: thread, Messages: log[:6], BudgetTokens: 500, Focus: "the tests",
 		ModifiedFiles: []string{"a.go"}, LiveTasks: []string{thread + " builds"},
+		Masking: &abi.Masking{ViewTokens: c.Tokens(thread, log), GoalTokens: 30_000},
 	}
 	if got.Ledger == nil || got.Ledger.Messages != 6 || len(got.Ledger.Talk.Requests) != 3 {
 		t.Errorf("the ledger is %+v", got.Ledger)

@@ -13,7 +13,7 @@ const droppedText = "[dropped by retention]"
 const maxDropped = 1000
 
 // Drop drops the content of messages among the first n of a log: those that the newest marker covers and that no view shows. It returns their
-// places, and the log with messages that have their ids alone in their stead, so that each message keeps its place. The given log is not
+// places, and the log with messages that have their ids and roles alone in their stead, so that each message keeps its place. The given log is not
 // changed. Rounds of calls and results are dropped whole. Markers whose undo would show what is dropped can no longer be undone. While a
 // compaction is under way nothing is dropped.
 func (s *State) Drop(log []abi.Message, n int) (places []int, rest []abi.Message) {
@@ -35,7 +35,7 @@ func (s *State) Drop(log []abi.Message, n int) (places []int, rest []abi.Message
 	}
 	rest = slices.Clone(log)
 	for _, i := range places {
-		rest[i] = abi.Message{ID: log[i].ID, Role: abi.RoleUser, Visibility: abi.VisibilityInternal, Content: []abi.ContentBlock{abi.Text(droppedText)}}
+		rest[i] = abi.Message{ID: log[i].ID, Role: log[i].Role, Visibility: abi.VisibilityInternal, Content: []abi.ContentBlock{abi.Text(droppedText)}}
 	}
 	for len(s.Markers) > 1 && !x.hides(&s.Markers[0], places) {
 		s.Markers = s.Markers[1:]
@@ -47,7 +47,7 @@ func (s *State) Drop(log []abi.Message, n int) (places []int, rest []abi.Message
 
 // isDropped reports whether retention has dropped the content of a message.
 func isDropped(m *abi.Message) bool {
-	return m.Visibility == abi.VisibilityInternal && m.Role == abi.RoleUser && len(m.Content) == 1 && m.Content[0].Text == droppedText
+	return m.Visibility == abi.VisibilityInternal && len(m.Content) == 1 && m.Content[0].Text == droppedText
 }
 
 // droppable lists the messages before limit that may be dropped, up to where a round ends.

@@ -48,6 +48,11 @@ func TestDrop(t *testing.T) {
 		if !slices.Equal(ids(rest), ids(log)) {
 			t.Errorf("of the first %d: ids are %q", c.first, ids(rest))
 		}
+		for i := range rest {
+			if rest[i].Role != log[i].Role {
+				t.Errorf("of the first %d: message %d is listed as one of %s", c.first, i, rest[i].Role)
+			}
+		}
 		if again, _ := s.Drop(rest, c.first); len(again) != 0 {
 			t.Errorf("of the first %d: %v are dropped again", c.first, again)
 		}

@@ -3,6 +3,7 @@ package compaction
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -61,6 +62,7 @@ func (c *Compactor) reserve(id string, log []abi.Message) (*thread, *query) {
 	if !c.load(t) {
 		return t, nil
 	}
+	c.takeOver(t)
 	c.look(t, log)
 	if f := t.flight; f != nil && f.Result == nil && now.After(f.deadline) {
 		c.fail(t, f, "timed out: no result came before the deadline", false)
@@ -69,7 +71,7 @@ func (c *Compactor) reserve(id string, log []abi.Message) (*thread, *query) {
 	if t.flight != nil {
 		t.flight.steps++
 	}
-	tokens := t.bill.apply(t.size(t.latest()))
+	tokens := t.bill.apply(t.size(log))
 	if tokens < c.conf().Policy.ThresholdTokens && !t.requested {
 		if !pending {
 			c.repeated(t)
@@ -167,6 +169,11 @@ func (c *Compactor) launch(ctx context.Context, t *thread, f *flight) bool {
 		BudgetTokens: c.budget(&f.Range, f.Before), Focus: t.focus,
 		ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles, LiveTasks: c.conf().LiveTasks(t.id),
 	}
+	p := &c.conf().Policy
+	request.Masking = &abi.Masking{ViewTokens: f.Before, GoalTokens: p.ThresholdTokens * goalShare / 10, Never: p.NeverMask}
+	if m := t.latest(); m != nil {
+		request.Masking.Masked = slices.Clone(m.Masks)
+	}
 	t.requested, t.focus = false, ""
 	scale := t.bill
 	c.started(t, f)
@@ -215,6 +222,9 @@ func (c *Compactor) book(t *thread, f *flight) bool {
 	})
 	return false
 }
+
+// goalShare is to how many tenths of the threshold masks alone must bring a view.
+const goalShare = 6
 
 // queueFactor is how many timeouts a task may wait for its turn.
 const queueFactor = 4

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mortise-dev/mortise/abi"
 )
 
 // ErrConflict is a state that another process has changed since it was read.
@@ -91,6 +93,8 @@ type InFlight struct {
 // Result is what a summarizer has answered, scored.
 type Result struct {
 	Summary string `json:"summary"`
+	// Masks are what it masks in place of a summary.
+	Masks []abi.Mask `json:"masks,omitempty"`
 	// FromID and ToID are what the summarizer claims to cover.
 	FromID  string  `json:"from_id,omitempty"`
 	ToID    string  `json:"to_id,omitempty"`

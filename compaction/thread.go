@@ -25,8 +25,9 @@ type thread struct {
 	state  State
 	rev    uint64
 	loaded bool
-	// stale asks for the state to be read again.
-	stale bool
+	// stale asks for the state to be read again. found means that another process's compaction was under way when it was
+	// read first.
+	stale, found bool
 	// loadAfter is when the store is asked again after it failed.
 	loadAfter time.Time
 	flight    *flight
@@ -53,11 +54,14 @@ type thread struct {
 	ended []abi.Compaction
 }
 
-// shown is a marker's summary as a message.
+// shown is what the model sees of a marker: its summary as a message, and the messages that it masks, by
+// their places in the log that was read so often.
 type shown struct {
 	marker  string
 	message abi.Message
 	tokens  int64
+	masked  map[int]abi.Message
+	reads   int
 }
 
 // flight is a compaction under way in this process. It is reserved before
@@ -161,21 +165,40 @@ func (t *thread) latest() *Marker {
 	return &t.state.Markers[len(t.state.Markers)-1]
 }
 
-// shown is the newest marker's summary as the model sees it.
-func (t *thread) shown(m *Marker) *shown {
-	if t.summary == nil || t.summary.marker != m.ID {
-		message := m.message()
-		t.summary = &shown{marker: m.ID, message: message, tokens: EstimateMessage(&message)}
+// shown is what the model sees of the newest marker.
+func (t *thread) shown(log []abi.Message, m *Marker) *shown {
+	if t.summary == nil || t.summary.marker != m.ID || len(m.Masks) > 0 && t.summary.reads != t.index.reads {
+		t.summary = t.index.show(log, m)
 	}
 	return t.summary
 }
 
-// size is what the view of a log weighs under a marker, as estimated. The index
+func (x *index) show(log []abi.Message, m *Marker) *shown {
+	message := m.message()
+	return &shown{marker: m.ID, message: message, tokens: EstimateMessage(&message), masked: masking(log, m.Masks), reads: x.reads}
+}
+
+// size is what the view of a log weighs under the newest marker, as estimated. The index
 // must have read the log.
-func (t *thread) size(m *Marker) int64 {
-	c, ok := t.index.covered(m)
-	if !ok {
+func (t *thread) size(log []abi.Message) int64 {
+	m := t.latest()
+	if m == nil {
 		return t.index.tokens(0, len(t.index.entries))
 	}
-	return t.index.size(c, t.shown(m).tokens)
+	return t.index.weight(m, t.shown(log, m))
+}
+
+// weight is the estimate of the view under a marker.
+func (x *index) weight(m *Marker, s *shown) int64 {
+	c, ok := x.covered(m)
+	n := x.tokens(0, len(x.entries))
+	if ok {
+		n = x.size(c, s.tokens)
+	}
+	for i, masked := range s.masked {
+		if _, seen := c.place(i); seen || !ok {
+			n -= x.entries[i].tokens - EstimateMessage(&masked)
+		}
+	}
+	return n
 }

@@ -80,6 +80,9 @@ func (c *Chain) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Su
 	var failed error
 	for i, l := range c.links {
 		s, err := c.ask(ctx, l, r, i < len(c.links)-1)
+		if err == nil && s.Declined != "" {
+			err = &declinedError{s.Declined}
+		}
 		if err == nil {
 			if i > 0 {
 				compaction.Note(ctx, l.Name, "fallback after "+failed.Error())
@@ -98,6 +101,17 @@ func (c *Chain) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Su
 	}
 	return nil, failed
 }
+
+// declinedError is a link that leaves the request to the next.
+type declinedError struct{ reason string }
+
+// Error implements error.
+func (e *declinedError) Error() string {
+	return "it declined: " + e.reason[:min(len(e.reason), maxReason)]
+}
+
+// maxReason bounds the reason of a policy that declines, in bytes.
+const maxReason = 200
 
 // ask asks one link, and checks what it says.
 func (c *Chain) ask(ctx context.Context, l Link, r *abi.SummarizeRequest, more bool) (s *abi.Summary, err error) {
@@ -123,7 +137,19 @@ const maxBytesPerToken = 8
 // check returns why an answer cannot be a summary. The quality gate comes later; what is caught
 // here need not cost the attempt.
 func check(r *abi.SummarizeRequest, s *abi.Summary) error {
-	if s == nil || strings.TrimSpace(s.Text) == "" {
+	if s == nil {
+		return errors.New("it answered nothing")
+	}
+	if s.Declined != "" && s.Text == "" && len(s.Masks) == 0 {
+		return nil
+	}
+	if len(s.Masks) > 0 && s.Text == "" && s.Declined == "" && r.Masking != nil {
+		return compaction.CheckMasks(r.Messages, s.Masks)
+	}
+	if s.Declined != "" || len(s.Masks) > 0 {
+		return errors.New("it masks messages, which was not asked for, or answers in two ways")
+	}
+	if strings.TrimSpace(s.Text) == "" {
 		return errors.New("it answered nothing")
 	}
 	if n := len(r.Messages); n > 0 {

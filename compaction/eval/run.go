@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -142,6 +143,9 @@ func (r *runner) compact(ctx context.Context, t *tally, c *Contender, req *abi.S
 	t.took(r.cfg.Now().Sub(start))
 	if ctx.Err() != nil {
 		return "", ctx.Err()
+	}
+	if err == nil && s.Declined != "" {
+		err = errors.New("declined: " + s.Declined)
 	}
 	if err != nil {
 		t.failed(err)

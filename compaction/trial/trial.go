@@ -150,7 +150,7 @@ func Summaries(ctx context.Context, cfg Config, requests []Request, version stri
 			return r.report, fmt.Errorf("trial: %w", ctx.Err())
 		case err != nil && q.Err == nil:
 			return r.report, r.refuse("it fails on "+r.which(i+1, len(requests)), err)
-		case err == nil && q.Err == nil:
+		case err == nil && q.Err == nil && q.Summary.Declined == "" && summary.Declined == "":
 			both++
 			r.report.OldSurvival += row.Old.Survival
 			r.report.NewSurvival += row.New.Survival
@@ -191,8 +191,13 @@ func (o *Outcome) fill(scorer *compaction.Scorer, q *abi.SummarizeRequest, s *ab
 		o.Error = clip(err.Error())
 		return
 	}
-	o.SummaryTokens = compaction.Estimate([]abi.Message{{Content: []abi.ContentBlock{abi.Text(s.Text)}}})
-	o.Survival = scorer.Score(q.Messages, q.PreviousSummary, s.Text).Overall
+	if s.Declined != "" {
+		o.Error = clip("declined: " + s.Declined)
+		return
+	}
+	text := compaction.Remains(q, s)
+	o.SummaryTokens = compaction.Estimate([]abi.Message{{Content: []abi.ContentBlock{abi.Text(text)}}})
+	o.Survival = scorer.Score(q.Messages, q.PreviousSummary, text).Overall
 }
 
 // maxText bounds an error in a report, in bytes.

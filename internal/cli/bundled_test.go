@@ -63,7 +63,7 @@ func TestBundledRefusals(t *testing.T) {
 		"no model":        {"compaction: {summarizer: {policy: anchored}}\n", "compaction.summarizer: policy: anchored asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: hybrid", cli.ExitConfig},
 		"sum":             {"compaction: {summarizer: {policy: mask, sha256: '" + strings.Repeat("ab", 32) + "'}}\n", "compaction.summarizer: sha256: is for a module of your own", cli.ExitConfig},
 		"config alone":    {"compaction: {summarizer: {config: {hint: x}}}\n", "compaction.summarizer: config: stands without a policy or a module", cli.ExitConfig},
-		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows ledger, extract, mask, anchored, hybrid`, cli.ExitConfig},
+		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows ledger, extract, mask, gc, anchored, hybrid`, cli.ExitConfig},
 		"unknown admits":  {"compaction: {summarizer: {policy: mask}, admission: {policy: magic}}\n", `module "admission": knows no policy "magic"; it knows cost, quota, threshold`, cli.ExitConfig},
 		"config is wrong": {"compaction: {summarizer: {policy: mask, config: {zzz: 1}}}\n", `additional properties 'zzz'`, cli.ExitConfig},
 	} {

@@ -161,7 +161,7 @@ func TestCompactEvalWithoutConfig(t *testing.T) {
 	if code != cli.ExitOK || !slices.Equal(names, []string{"ledger", "extract", "mask", "hybrid"}) {
 		t.Errorf("exit code %d, contenders %q: %s", code, names, stderr)
 	}
-	if len(r.LeftOut) != 1 || !strings.Contains(stderr, "left out: anchored: asks a model") {
+	if len(r.LeftOut) != 2 || !strings.Contains(stderr, "left out: gc: writes no text") || !strings.Contains(stderr, "left out: anchored: asks a model") {
 		t.Errorf("left out %q: %s", r.LeftOut, stderr)
 	}
 }
@@ -239,7 +239,7 @@ func TestCompactEvalReadsFolders(t *testing.T) {
 	if code != cli.ExitOK || len(r.Sets) != 2 {
 		t.Fatalf("exit code %d, sets %+v: %s", code, r.Sets, stderr)
 	}
-	if len(r.LeftOut) != 1 || !strings.Contains(r.LeftOut[0], "report.json") || !strings.Contains(stderr, "left out: ") {
+	if len(r.LeftOut) != 2 || !strings.Contains(stderr, "left out: gc: writes no text") || !strings.Contains(r.LeftOut[0], "report.json") || !strings.Contains(stderr, "left out: ") {
 		t.Errorf("left out %q: %s", r.LeftOut, stderr)
 	}
 }

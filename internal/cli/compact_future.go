@@ -37,7 +37,7 @@ func compactFuture(ctx context.Context, s Streams, paths []string, o evalOptions
 		return with(ExitConfig, err)
 	}
 	defer l.close(ctx)
-	l.rules = future.Baselines()
+	l.rules, l.masks = future.Baselines(), true
 	if cfg.Contenders, err = l.contenders(ctx, o.policies, out); err != nil {
 		return err
 	}

@@ -42,6 +42,12 @@ const (
 // that has it is asked in bytes.
 const perToken = "bytes_per_token"
 
+// maskingPolicy masks messages and writes no text; alone is its setting not to decline when that is not enough.
+const (
+	maskingPolicy = "gc"
+	alone         = "alone"
+)
+
 // evalNotes is what a report says of modules, and of what was not measured.
 type evalNotes interface {
 	module(p *summarizers.Policy)
@@ -58,6 +64,8 @@ type policyLoader struct {
 	// rules are what the groups of baselines consist of.
 	rules []eval.Contender
 	out   *evalProgress
+	// masks means that masks are measured, too, and not texts alone.
+	masks bool
 }
 
 // newPolicyLoader reads the config, when there is one.
@@ -196,6 +204,10 @@ func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, pr
 			report.leftOut(l.out, "%s: asks a model, and none is asked here", name)
 			continue
 		}
+		if policy == "" && name == maskingPolicy && !l.masks {
+			report.leftOut(l.out, "%s: writes no text; it is measured with --future", name)
+			continue
+		}
 		made, err := contender(ctx, module, summarizers.Config{Use: summarizers.UseSummarize, Policy: name, Config: config, Grants: spec.Grants}, first.Description())
 		if err != nil {
 			return nil, withModule(err)
@@ -244,6 +256,9 @@ func contender(ctx context.Context, m *host.Module, cfg summarizers.Config, d ab
 			settings = make(map[string]any)
 		}
 		settings[perToken] = 1.0
+		if cfg.Policy == maskingPolicy && hasSetting(d, alone) {
+			settings[alone] = true
+		}
 		inBytes := cfg
 		inBytes.Config = settings
 		if p, err := summarizers.Open(ctx, m, inBytes); err == nil {

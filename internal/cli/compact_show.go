@@ -39,6 +39,32 @@ type ThreadCompactionsReport struct {
 	Events   []compaction.Event           `json:"events"`
 
 	view []abi.Message
+	// numbers of messages by id, calls in words by their ids, and the calls that messages answer.
+	numbers, calls, answers map[string]string
+}
+
+// read remembers what masks name.
+func (r *ThreadCompactionsReport) read(log []abi.Message) {
+	r.numbers, r.calls, r.answers = map[string]string{}, map[string]string{}, map[string]string{}
+	for i := range log {
+		m := &log[i]
+		r.numbers[m.ID], r.answers[m.ID] = fmt.Sprintf("m%d", i+1), m.ToolCallID
+		for n := range m.ToolCalls {
+			c := &m.ToolCalls[n]
+			r.calls[c.ID] = strings.TrimSpace(c.Name + " " + callAbout(c.Arguments))
+		}
+	}
+}
+
+// callAbout is what a call is about: its path, command or query.
+func callAbout(arguments any) string {
+	args, _ := arguments.(map[string]any)
+	for _, key := range []string{"path", "file_path", "command", "cmd", "pattern", "query", "url"} {
+		if s, ok := args[key].(string); ok {
+			return strings.Join(strings.Fields(s), " ")
+		}
+	}
+	return ""
 }
 
 const showLong = `Show what became of the compactions of the threads in a store, those that mortise run
@@ -145,10 +171,43 @@ func readThread(ctx context.Context, s *thread.Threads, id string) (*ThreadCompa
 	sums := compaction.Evidence(decisions, 0, 0)
 	sums.ForegroundImpact.Source = sourceNone
 	view := compaction.View(log, newest)
-	return &ThreadCompactionsReport{
+	r := &ThreadCompactionsReport{
 		ID: id, Messages: len(log), Tokens: compaction.Estimate(log), ViewMessages: len(view), ViewTokens: compaction.Estimate(view),
 		State: state, Events: list(events), Evidence: sums, view: view,
-	}, nil
+	}
+	r.read(log)
+	return r, nil
+}
+
+// maxMasks is how many masks a table lists.
+const maxMasks = 40
+
+// masks lists what the newest compaction masks, and why.
+func (r *ThreadCompactionsReport) masks(t *table) {
+	if len(r.State.Markers) == 0 {
+		return
+	}
+	list := r.State.Markers[len(r.State.Markers)-1].Masks
+	if len(list) == 0 {
+		return
+	}
+	t.head("masked", "number", "what", "why", "by")
+	for _, k := range list[:min(len(list), maxMasks)] {
+		t.row("  %s\t%s\t%s\t%s", r.numbers[k.MessageID], r.masked(k), k.Reason, r.numbers[k.By])
+	}
+	if n := len(list) - maxMasks; n > 0 {
+		t.row("  and %d more; --output json has all", n)
+	}
+}
+
+// masked names what a mask hides.
+func (r *ThreadCompactionsReport) masked(k abi.Mask) string {
+	call := r.calls[k.CallID]
+	what := "input of "
+	if k.CallID == "" {
+		call, what = r.calls[r.answers[k.MessageID]], ""
+	}
+	return clip(what+call, 60)
 }
 
 // maxDecisions bounds how often one event counts.
@@ -204,6 +263,7 @@ func (r *ThreadCompactionsReport) tables(t *table) {
 		t.row("  %s\t%s\t%s\t%s\t%s\t%s\t%.0f%%\t%.0f%%\t%s", m.At.UTC().Format(time.RFC3339), m.Policy, clip(m.FromID, 24), clip(m.ToID, 24),
 			thousands(m.PreTokens), thousands(m.PostTokens), 100*m.Quality.Savings, 100*m.Quality.Overall, m.ID)
 	}
+	r.masks(t)
 	scoreTable(t, s.Markers, func(m *compaction.Marker) (string, *compaction.Quality) { return m.ID, &m.Quality })
 	if n := s.Total - len(s.Markers); n > 0 {
 		t.row("  %d more were undone, or are too old to be", n)

@@ -127,6 +127,9 @@ func compactionLine(e compaction.Event) string {
 		return fmt.Sprintf("compaction admitted and started in the background: %s summarizes %d messages, %s tokens",
 			e.Policy, e.Messages, thousands(e.PreTokens))
 	case compaction.EventSwapped:
+		if e.Masked > 0 {
+			return fmt.Sprintf("%d outputs masked by %s after %d steps of the run: %s -> %s tokens", e.Masked, e.Policy, e.StepsMeanwhile, thousands(e.PreTokens), thousands(e.PostTokens))
+		}
 		line := fmt.Sprintf("summary arrived through the inbox after %s and %d steps of the run, swapped in: %s -> %s tokens, %.0f%% of paths, errors and identifiers survive",
 			e.Duration.Round(time.Millisecond), e.StepsMeanwhile, thousands(e.PreTokens), thousands(e.PostTokens), 100*e.Quality.Overall)
 		if e.Reason != "" {

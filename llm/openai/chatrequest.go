@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"slices"
+
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
@@ -68,6 +70,7 @@ func (m *Model) chatMessages(messages []abi.Message) ([]chatMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	messages = resultsFirst(messages)
 	var out []chatMessage
 	if system != "" {
 		out = append(out, sdk.SystemMessage(system))
@@ -94,6 +97,37 @@ func (m *Model) chatMessages(messages []abi.Message) ([]chatMessage, error) {
 		out = append(out, sdk.UserMessage(media))
 	}
 	return out, nil
+}
+
+// resultsFirst moves what stands between the calls of a message and their results behind the results, where this API wants it.
+func resultsFirst(messages []abi.Message) []abi.Message {
+	out := messages
+	for i := 0; i < len(messages); i++ {
+		if len(messages[i].ToolCalls) == 0 {
+			continue
+		}
+		end := i + 1
+		for end < len(messages) && messages[end].Role != abi.RoleAssistant {
+			end++
+		}
+		byRole := func(a, b abi.Message) int { return rank(a.Role) - rank(b.Role) }
+		if turn := messages[i+1 : end]; !slices.IsSortedFunc(turn, byRole) {
+			if &out[0] == &messages[0] {
+				out = slices.Clone(messages)
+			}
+			slices.SortStableFunc(out[i+1:end], byRole)
+		}
+		i = end - 1
+	}
+	return out
+}
+
+// rank is the place of a message behind calls.
+func rank(role abi.Role) int {
+	if role == abi.RoleTool {
+		return 0
+	}
+	return 1
 }
 
 // chatAppend adds a message that is no result.

@@ -2,6 +2,7 @@ package providertest_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,7 @@ func TestAnthropicRejects(t *testing.T) {
 	image := func(media, data string) string {
 		return block(`{"type":"image","source":{"type":"base64","media_type":"` + media + `","data":"` + data + `"}}`)
 	}
+	newer := func(s string) string { return strings.Replace(s, "sonnet-4-5", "opus-4-8", 1) }
 	w.rejects(messagesPath, []rejection{
 		{"syntax", `{`, 0, "not valid JSON"},
 		{"unknown field", an(hi, `,"foo":1`), 0, "foo: Extra inputs are not permitted"},
@@ -163,6 +165,11 @@ func TestAnthropicRejects(t *testing.T) {
 		{"no message", an("", ""), 0, "at least one message is required"},
 		{"first role", an(`{"role":"assistant","content":"a"}`, ""), 0, `first message must use the "user" role`},
 		{"system role", an(hi+`,{"role":"system","content":"a"}`, ""), 0, "top-level 'system' parameter"},
+		{"system first", newer(an(`{"role":"system","content":"a"},`+hi, "")), 0, "top-level 'system' parameter"},
+		{"system after an answer", newer(an(hi+`,{"role":"assistant","content":"a"},{"role":"system","content":"a"},`+hi, "")), 0, "messages.2: a message with role 'system' must follow a 'user' message"},
+		{"system before the user", newer(an(hi+`,{"role":"system","content":"a"},`+hi, "")), 0, "must precede an 'assistant' message or end the array"},
+		{"system between call and result", newer(an(hi+use+`,{"role":"system","content":"a"}`+res, "")), 0, "must follow a 'user' message"},
+		{"system without text", newer(an(hi+`,{"role":"system","content":[]}`, "")), 0, "system messages must have non-empty text"},
 		{"other role", an(hi+`,{"role":"tool","content":"a"}`, ""), 0, "Unexpected role"},
 		{"empty message", an(`{"role":"user","content":[]}`, ""), 0, "user messages must have non-empty content"},
 		{"empty answer", an(hi+`,{"role":"assistant","content":[]},`+hi, ""), 0, "all messages must have non-empty content"},
@@ -323,5 +330,24 @@ func TestAnthropicLooksBack(t *testing.T) {
 		if u := w.Bills()[1].Usage; (u.CacheReadTokens > 0) != found {
 			t.Errorf("%d blocks later: %+v", added, u)
 		}
+	}
+}
+
+// TestAnthropicSystemTurns: newer models take system messages in the list, which clients send after what the user says.
+func TestAnthropicSystemTurns(t *testing.T) {
+	t.Parallel()
+	var got []abi.Role
+	w := open(t, providertest.Config{Reply: func(q providertest.Query) providertest.Answer {
+		for _, m := range q.Messages {
+			got = append(got, m.Role)
+		}
+		return providertest.Answer{Content: []abi.ContentBlock{abi.Text("ok")}}
+	}})
+	const use = `{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"add","input":{}}]}`
+	body := an(`{"role":"user","content":"hi"},{"role":"system","content":"Be brief."},`+use+
+		`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"5"}]},{"role":"system","content":[{"type":"text","text":"Hurry."}]}`, "")
+	w.post(messagesPath, strings.Replace(body, "sonnet-4-5", "opus-4-8", 1))
+	if want := []abi.Role{abi.RoleUser, abi.RoleSystem, abi.RoleAssistant, abi.RoleTool, abi.RoleSystem}; !slices.Equal(got, want) {
+		t.Errorf("the model reads %v, want %v", got, want)
 	}
 }

@@ -7,12 +7,16 @@ import (
 	"strings"
 )
 
-func (r *anRequest) checkRoles() string {
+func (r *anRequest) checkRoles(spec ModelSpec) string {
 	if len(r.Messages) == 0 {
 		return "messages: at least one message is required"
 	}
 	for i, m := range r.Messages {
 		switch {
+		case m.Role == "system" && spec.SystemTurns && i > 0:
+			if message := r.checkSystemTurn(i); message != "" {
+				return message
+			}
 		case m.Role == "system":
 			return fmt.Sprintf("messages.%d: use the top-level 'system' parameter for the initial system prompt; role 'system' is not supported on this model", i)
 		case m.Role != "user" && m.Role != "assistant":
@@ -30,6 +34,19 @@ func (r *anRequest) checkRoles() string {
 		if text := last.Content[n-1].Text; strings.TrimRight(text, " \t\r\n") != text {
 			return "messages: final assistant content cannot end with trailing whitespace"
 		}
+	}
+	return ""
+}
+
+// checkSystemTurn holds that a message of the role system is between one of the user and one of the assistant, or the last, and has text.
+func (r *anRequest) checkSystemTurn(i int) string {
+	switch {
+	case r.Messages[i-1].Role != "user":
+		return fmt.Sprintf("messages.%d: a message with role 'system' must follow a 'user' message", i)
+	case i < len(r.Messages)-1 && r.Messages[i+1].Role != "assistant":
+		return fmt.Sprintf("messages.%d: a message with role 'system' must precede an 'assistant' message or end the array", i)
+	case len(r.Messages[i].Content) == 0 || slices.ContainsFunc(r.Messages[i].Content, func(b anBlock) bool { return b.Type != "text" }):
+		return fmt.Sprintf("messages.%d: system messages must have non-empty text content", i)
 	}
 	return ""
 }

@@ -82,7 +82,7 @@ func (s *Server) anParse(body []byte, counts bool) (*ask, *failure) {
 		return nil, &failure{status: http.StatusNotFound, message: "model: " + r.Model}
 	}
 	for _, check := range []func() string{
-		func() string { return r.checkLimits(spec, counts) }, r.checkTools, r.checkRoles, r.checkContent, r.checkResults, r.checkCache,
+		func() string { return r.checkLimits(spec, counts) }, r.checkTools, func() string { return r.checkRoles(spec) }, r.checkContent, r.checkResults, r.checkCache,
 		func() string { return r.checkThinking(s, spec) },
 	} {
 		if message := check(); message != "" {

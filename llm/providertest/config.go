@@ -39,6 +39,8 @@ type ModelSpec struct {
 	Window, MaxOutput     int64
 	Thinking              Thinking
 	Input, Output, Cached float64
+	// SystemTurns means that Anthropic's API takes messages of the role system in the list.
+	SystemTurns bool
 }
 
 // Config makes a [Server]. Zero fields mean the default.
@@ -120,7 +122,7 @@ func (c Config) withDefaults() Config {
 	if c.Models == nil {
 		c.Models = map[string]ModelSpec{
 			"claude-sonnet-4-5": {Thinking: ThinkingBudget, Input: 3, Output: 15},
-			"claude-opus-4-8":   {Window: 1_000_000, MaxOutput: 128_000, Thinking: ThinkingAdaptive, Input: 5, Output: 25},
+			"claude-opus-4-8":   {Window: 1_000_000, MaxOutput: 128_000, Thinking: ThinkingAdaptive, Input: 5, Output: 25, SystemTurns: true},
 			"gpt-5":             {Window: 400_000, MaxOutput: 128_000, Input: 1.25, Output: 10},
 			"gpt-4.1":           {Window: 1_047_576, MaxOutput: 32_768, Thinking: ThinkingNone, Input: 2, Output: 8, Cached: 0.5},
 		}

@@ -29,6 +29,9 @@ func (v *SummarizeRequest) MarshalTo(e *Encoder) {
 	if v.Ledger != nil {
 		n++
 	}
+	if v.Masking != nil {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa3abi")
 	e.Int(int64(v.ABI))
@@ -69,6 +72,10 @@ func (v *SummarizeRequest) MarshalTo(e *Encoder) {
 	if v.Ledger != nil {
 		e.raw("\xa6ledger")
 		v.Ledger.MarshalTo(e)
+	}
+	if v.Masking != nil {
+		e.raw("\xa7masking")
+		v.Masking.MarshalTo(e)
 	}
 	e.Close()
 }
@@ -125,6 +132,126 @@ func (v *SummarizeRequest) UnmarshalFrom(d *Decoder) {
 				v.Ledger = new(Ledger)
 				v.Ledger.UnmarshalFrom(d)
 			}
+		case "masking":
+			d.once(&seen, 1<<12)
+			if !d.Null() {
+				v.Masking = new(Masking)
+				v.Masking.UnmarshalFrom(d)
+			}
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *Masking) MarshalTo(e *Encoder) {
+	n := 2
+	if len(v.Masked) > 0 {
+		n++
+	}
+	if len(v.Never) > 0 {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xabview_tokens")
+	e.Int(v.ViewTokens)
+	e.raw("\xabgoal_tokens")
+	e.Int(v.GoalTokens)
+	if len(v.Masked) > 0 {
+		e.raw("\xa6masked")
+		e.maskList(v.Masked)
+	}
+	if len(v.Never) > 0 {
+		e.raw("\xa5never")
+		e.stringList(v.Never)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *Masking) UnmarshalFrom(d *Decoder) {
+	*v = Masking{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "view_tokens":
+			d.once(&seen, 1<<0)
+			v.ViewTokens = d.Int()
+		case "goal_tokens":
+			d.once(&seen, 1<<1)
+			v.GoalTokens = d.Int()
+		case "masked":
+			d.once(&seen, 1<<2)
+			v.Masked = d.maskList()
+		case "never":
+			d.once(&seen, 1<<3)
+			v.Never = d.stringList()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *Mask) MarshalTo(e *Encoder) {
+	n := 2
+	if v.CallID != "" {
+		n++
+	}
+	if v.By != "" {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xaamessage_id")
+	e.Str(v.MessageID)
+	if v.CallID != "" {
+		e.raw("\xa7call_id")
+		e.Str(v.CallID)
+	}
+	e.raw("\xa6reason")
+	e.Str(string(v.Reason))
+	if v.By != "" {
+		e.raw("\xa2by")
+		e.Str(v.By)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *Mask) UnmarshalFrom(d *Decoder) {
+	*v = Mask{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "message_id":
+			d.once(&seen, 1<<0)
+			v.MessageID = d.Str()
+		case "call_id":
+			d.once(&seen, 1<<1)
+			v.CallID = d.Str()
+		case "reason":
+			d.once(&seen, 1<<2)
+			v.Reason = MaskReason(d.Str())
+		case "by":
+			d.once(&seen, 1<<3)
+			v.By = d.Str()
 		default:
 			d.Skip()
 		}
@@ -150,6 +277,12 @@ func (v *Summary) MarshalTo(e *Encoder) {
 	if v.Unverified {
 		n++
 	}
+	if len(v.Masks) > 0 {
+		n++
+	}
+	if v.Declined != "" {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa4text")
 	e.Str(v.Text)
@@ -168,6 +301,14 @@ func (v *Summary) MarshalTo(e *Encoder) {
 	if v.Unverified {
 		e.raw("\xaaunverified")
 		e.Bool(v.Unverified)
+	}
+	if len(v.Masks) > 0 {
+		e.raw("\xa5masks")
+		e.maskList(v.Masks)
+	}
+	if v.Declined != "" {
+		e.raw("\xa8declined")
+		e.Str(v.Declined)
 	}
 	e.Close()
 }
@@ -197,6 +338,12 @@ func (v *Summary) UnmarshalFrom(d *Decoder) {
 		case "unverified":
 			d.once(&seen, 1<<4)
 			v.Unverified = d.Bool()
+		case "masks":
+			d.once(&seen, 1<<5)
+			v.Masks = d.maskList()
+		case "declined":
+			d.once(&seen, 1<<6)
+			v.Declined = d.Str()
 		default:
 			d.Skip()
 		}
@@ -5872,6 +6019,34 @@ func (d *Decoder) ledgerValueList() []LedgerValue {
 		return nil
 	}
 	list := make([]LedgerValue, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) maskList(v []Mask) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) maskList() []Mask {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]Mask, n)
 	for i := range list {
 		list[i].UnmarshalFrom(d)
 		if d.err != nil {

@@ -195,7 +195,7 @@ func TestEachBuildsAlone(t *testing.T) {
 		dir  string
 		list []string
 	}{
-		{summarizers.UseSummarize, "summarizers", []string{"extract", "mask", "anchored", "hybrid", "ledger"}},
+		{summarizers.UseSummarize, "summarizers", []string{"extract", "mask", "gc", "anchored", "hybrid", "ledger"}},
 		{summarizers.UseAdmit, "admission", []string{"quota", "threshold", "cost"}},
 	} {
 		root := filepath.Join("..", "modules", kind.dir)

@@ -159,6 +159,7 @@ func (r *runner) chain(ctx context.Context, row *row, c *eval.Contender, s *subj
 			ThreadID: s.Session, Messages: part, PreviousSummary: previous,
 			BudgetTokens: max(1, int64(float64(size)/cmp.Or(c.BytesPerToken, defaultPerToken))),
 		}
+		q.Masking = &abi.Masking{ViewTokens: int64(float64(len(eval.Flatten(part))) / cmp.Or(c.BytesPerToken, defaultPerToken)), GoalTokens: q.BudgetTokens}
 		q.ReadFiles, q.ModifiedFiles = compaction.FileOperations(s.Before[:said])
 		if r.cfg.Complete != nil {
 			r.cfg.Complete(q, s.Before[:said])
@@ -168,13 +169,20 @@ func (r *runner) chain(ctx context.Context, row *row, c *eval.Contender, s *subj
 		switch {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
-		case err != nil:
+		case err == nil && answer.Declined != "":
+			err = errors.New("declined: " + answer.Declined)
+		}
+		if err != nil {
 			row.failed(err)
 			continue
-		case len(answer.Text) > size:
-			row.Overruns++
 		}
-		text := cut(answer.Text, size)
+		text := compaction.Remains(q, answer)
+		if len(answer.Masks) == 0 { // masks end where nothing is left to mask
+			if len(text) > size {
+				row.Overruns++
+			}
+			text = cut(text, size)
+		}
 		previous = &text
 	}
 	if previous == nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/anchored"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/extract"
+	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/gc"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/hybrid"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/ledger"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/mask"
@@ -30,6 +31,14 @@ func Mask() Offer {
 	return Offer{
 		Name: mask.Policy, Summary: "No model: the dialogue as it was said, the output of tools masked.", Summarize: mask.Summarize,
 		Properties: join(budget(), map[string]any{"hint": map[string]any{"type": "string", "maxLength": int64(200)}}),
+	}
+}
+
+// GC is package gc as a policy.
+func GC() Offer {
+	return Offer{
+		Name: gc.Policy, Summary: "No model: masks outputs that are dead or can be read again, and declines where that is not enough.", Summarize: gc.Summarize,
+		Properties: join(budget(), map[string]any{"alone": map[string]any{"type": "boolean", "default": false}}),
 	}
 }
 
