@@ -211,11 +211,10 @@ func (r *reader) lookup(it *item) {
 
 // others reads a line of names.
 func (r *reader) others(s string) {
-	_, list, ok := strings.Cut(s, ":")
-	if !ok {
-		return
+	for _, label := range nameLabels() {
+		s = strings.TrimPrefix(s, label[2:])
 	}
-	names := strings.Fields(list)
+	names := strings.Fields(s)
 	for i, n := range names {
 		r.name(n, i, len(names), "")
 	}

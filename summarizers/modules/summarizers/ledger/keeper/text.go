@@ -98,10 +98,9 @@ func sentenceEnd(line string) int {
 }
 
 func abbreviation(s string) bool {
-	for _, a := range []string{"e.g", "i.e", " vs", "etc", " Mr", " Mrs", " Dr", " No", " approx"} {
-		if strings.HasSuffix(s, a) {
-			return true
-		}
+	switch s[strings.LastIndexAny(s, " (\t")+1:] {
+	case "e.g", "i.e", "vs", "etc", "Mr", "Mrs", "Ms", "Dr", "Prof", "Hon", "St", "No", "approx", "z.B", "bzw", "ca":
+		return true
 	}
 	return false
 }
