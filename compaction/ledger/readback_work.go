@@ -185,7 +185,7 @@ func (r *reader) command(s string) {
 			c.Runs, _ = strconv.Atoi(runs[:n])
 			tail = strings.TrimPrefix(runs[n:], " runs")
 		}
-		c.Line = strings.TrimPrefix(strings.TrimPrefix(tail, ":"), " ")
+		c.Line, _, _ = unquote(strings.TrimPrefix(strings.TrimPrefix(tail, ":"), " "))
 		c.Runs = max(c.Runs, 1)
 		c.Check, c.Reads = isCheck(checkers(), c.Key), readsOnly(c.Key)
 		r.s.Work.Commands = append(r.s.Work.Commands, c)

@@ -174,7 +174,7 @@ func (p *page) commands() []string {
 			item += ", " + strconv.Itoa(c.Runs) + " runs"
 		}
 		if c.Line != "" && c.Outcome == abi.CommandFailed {
-			item += ": " + line(c.Line, 120)
+			item += ": " + quoteCut(line(c.Line, 120), 0, 140)
 		}
 		out = append(out, item)
 	}

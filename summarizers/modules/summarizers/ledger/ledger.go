@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/ledger/keeper"
@@ -13,7 +14,7 @@ const Policy = "ledger"
 
 // Errors of [Summarize].
 var (
-	ErrNoBudget  = errors.New("ledger: budget_tokens: too small for a summary")
+	ErrNoBudget  = fmt.Errorf("ledger: budget_tokens: too small for a summary, which has at least %d bytes", keeper.MinBudget)
 	ErrNoContent = errors.New("ledger: messages: nothing to summarize")
 )
 

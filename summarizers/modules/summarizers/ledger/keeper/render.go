@@ -17,8 +17,12 @@ func newPage(s *abi.Ledger, budget int) *page {
 	return p
 }
 
-// MinBudget is the least number of bytes for which Render writes anything.
-const MinBudget = 120
+// MinBudget is the least number of bytes for which Render writes anything: the number of the latest message, which
+// recall reads. Below leastPage there is room for the request and no more.
+const (
+	MinBudget = 30
+	leastPage = 120
+)
 
 // Render writes a state as text, in at most budget bytes: the same bytes for the same state and
 // budget. Below [MinBudget] it is empty.
@@ -28,6 +32,10 @@ func Render(s *abi.Ledger, budget int) string {
 	}
 	p := newPage(s, budget)
 	p.head()
+	if budget < leastPage {
+		p.request()
+		return strings.TrimSpace(strings.ToValidUTF8(string(p.b), "?"))
+	}
 	p.goal()
 	p.section(secOpen, p.share.open, p.open())
 	p.section(secPlan, p.share.plan, p.quotation(s.Talk.Plan, p.share.plan, secPlan))
@@ -50,6 +58,20 @@ func Render(s *abi.Ledger, budget int) string {
 	p.section(secLookups, p.share.lookups, p.lookups())
 	p.others()
 	return strings.ToValidUTF8(strings.TrimRight(string(p.b), "\n"), "?")
+}
+
+// request quotes the first request in what room there is.
+func (p *page) request() {
+	for i := range p.s.Talk.Requests {
+		if r := &p.s.Talk.Requests[i]; r.Text != "" {
+			p.b = append(p.b, "## "+secGoal+"\n"...)
+			mark := len(p.b)
+			if p.goalItem("- Request, ", r, p.limit-mark-len("- Request, : \n")-len(at(r.Message))); len(p.b) == mark {
+				p.b = p.b[:mark-len("## \n")-len(secGoal)]
+			}
+			return
+		}
+	}
 }
 
 // quotation is one text as the only item of a section, none if there is no room.
@@ -126,8 +148,11 @@ func (p *page) goal() {
 		return
 	}
 	least := p.share.least
-	if p.limit < 2000 || p.share.talk {
+	switch {
+	case p.share.talk:
 		least = min(least, p.limit/14)
+	case p.limit < 2000:
+		least = min(least, p.limit/8)
 	}
 	most := max(least, int(p.share.goal*float64(p.limit))/2) + len(openQuote+closeQuote+cutMark) + len(" (10000 characters)")
 	first, last := &list[0], &list[len(list)-1]

@@ -49,16 +49,24 @@ const (
 	namesPart = 80
 )
 
+// leastOpen gives what is open some lines on a tiny page: more names do not replace it.
+func leastOpen(s shares, budget int) shares {
+	if budget < tinyPage {
+		s.open = .3
+	}
+	return s
+}
+
 func sharesFor(s *abi.Ledger, budget int) shares {
 	read := s.Bytes
 	if len(s.Work.Files)+len(s.Work.Commands) == 0 {
 		return talkShares()
 	}
 	if int64(budget)*namesPart < read {
-		return nameShares()
+		return leastOpen(nameShares(), budget)
 	}
 	if budget < smallPage || int64(budget)*smallPart < read {
-		return smallShares()
+		return leastOpen(smallShares(), budget)
 	}
 	out := normalShares()
 	part := min(1, .5+.5*float64(budget-smallPage)/(fullPage-smallPage))
