@@ -34,7 +34,9 @@ func Render(s *abi.Ledger, budget int) string {
 		p.request()
 		return strings.TrimSpace(strings.ToValidUTF8(string(p.b), "?"))
 	}
-	p.goal()
+	if !p.brief() {
+		p.goals()
+	}
 	p.section(secOpen, p.share.open, p.open())
 	p.section(secPlan, p.share.plan, p.quotation(s.Talk.Plan, p.share.plan, secPlan))
 	p.section(secBefore, p.beforeShare(), p.quotation(s.Talk.Before, p.beforeShare(), secBefore))
@@ -54,6 +56,9 @@ func Render(s *abi.Ledger, budget int) string {
 	p.section(secErrors, p.share.errors, p.errors())
 	p.section(secFindings, p.share.findings, p.findings())
 	p.section(secLookups, p.share.lookups, p.lookups())
+	if p.brief() {
+		p.latest()
+	}
 	p.others()
 	return strings.ToValidUTF8(strings.TrimRight(string(p.b), "\n"), "?")
 }
@@ -64,7 +69,8 @@ func (p *page) request() {
 		if r := &p.s.Talk.Requests[i]; r.Text != "" {
 			p.b = append(p.b, "## "+secGoal+"\n"...)
 			mark := len(p.b)
-			if p.goalItem("- Request, ", r, p.limit-mark-len("- Request, : \n")-len(at(r.Message))); len(p.b) == mark {
+			p.goalItem("- Request, ", r, p.limit-mark-len("- Request, : \n")-len(at(r.Message)))
+			if len(p.b) == mark {
 				p.b = p.b[:mark-len("## \n")-len(secGoal)]
 			}
 			return
@@ -136,13 +142,15 @@ func (p *page) folder() string {
 	return best
 }
 
-// goal quotes the first and the latest request.
-func (p *page) goal() {
+// brief reports a tiny page of what was said, on which what people said comes before requests.
+func (p *page) brief() bool {
+	return p.share.talk && p.limit < tinyPage && len(p.s.Work.Values) == 0
+}
+
+// goals quotes the first and the latest request.
+func (p *page) goals() {
 	list := slices.DeleteFunc(slices.Clone(p.s.Talk.Requests), func(r abi.LedgerRequest) bool { return r.Text == "" })
 	if len(list) == 0 {
-		return
-	}
-	if p.share.talk && p.limit < tinyPage && len(p.s.Work.Values) == 0 {
 		return
 	}
 	least := p.share.least
@@ -168,6 +176,20 @@ func (p *page) goal() {
 		most *= 2
 	}
 	p.goalItem("- Request, ", first, most)
+}
+
+// latest quotes the latest request if there is room for most of it and the page does not hold its beginning.
+func (p *page) latest() {
+	r := p.s.Talk.Requests
+	head := "\n## " + secGoal + "\n"
+	if len(r) == 0 || strings.Contains(string(p.b), clean(cut(r[len(r)-1].Text, leastPage/3))) {
+		return
+	}
+	most := p.limit - len(p.b) - len(head+"- Latest request, : \n") - len(at(r[len(r)-1].Message))
+	if most > min(leastPage/2, len(r[len(r)-1].Text)) {
+		p.b = append(p.b, head...)
+		p.goalItem("- Latest request, ", &r[len(r)-1], most)
+	}
 }
 
 func (p *page) goalItem(label string, r *abi.LedgerRequest, most int) {

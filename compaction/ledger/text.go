@@ -113,7 +113,7 @@ func hasCue(low string, cues []string) bool {
 			}
 			i += at
 			end := i + len(c)
-			if (i == 0 || !letter(low[i-1])) && (end == len(low) || !letter(low[end])) {
+			if c[0] >= cjk || (i == 0 || !letter(low[i-1])) && (end == len(low) || !letter(low[end])) {
 				return true
 			}
 			at = end
@@ -121,5 +121,8 @@ func hasCue(low string, cues []string) bool {
 	}
 	return false
 }
+
+// cjk is the first byte of scripts without blanks between words, or a greater one.
+const cjk = 0xe3
 
 func letter(b byte) bool { return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80 }
