@@ -65,16 +65,16 @@ func Render(s *abi.Ledger, budget int) string {
 
 // request quotes the first request in what room there is.
 func (p *page) request() {
-	for i := range p.s.Talk.Requests {
-		if r := &p.s.Talk.Requests[i]; r.Text != "" {
-			p.b = append(p.b, "## "+secGoal+"\n"...)
-			mark := len(p.b)
-			p.goalItem("- Request, ", r, p.limit-mark-len("- Request, : \n")-len(at(r.Message)))
-			if len(p.b) == mark {
-				p.b = p.b[:mark-len("## \n")-len(secGoal)]
-			}
-			return
-		}
+	i := slices.IndexFunc(p.s.Talk.Requests, func(r abi.LedgerRequest) bool { return r.Text != "" })
+	if i < 0 {
+		return
+	}
+	r, empty := &p.s.Talk.Requests[i], len(p.b)
+	p.b = append(p.b, "## "+secGoal+"\n"...)
+	mark := len(p.b)
+	p.goalItem("- Request, ", r, p.limit-mark-len("- Request, : \n")-len(at(r.Message)))
+	if len(p.b) == mark {
+		p.b = p.b[:empty]
 	}
 }
 
