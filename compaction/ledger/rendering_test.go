@@ -260,6 +260,15 @@ func TestTinyBudgets(t *testing.T) {
 	}
 }
 
+// TestCutOutput shows that a quotation of output that is cut is closed.
+func TestCutOutput(t *testing.T) {
+	t.Parallel()
+	steps := part((&story{}).user("go").failed("Bash", map[string]any{"command": "make"}, "error: "+strings.Repeat("too long ", 40)).agent("I see.").render(6000), "Last steps")
+	if strings.Count(steps, "“") != 3 || strings.Count(steps, "”") != 3 || !strings.Contains(steps, "” …\n- m4") {
+		t.Errorf("quotations: %s", steps)
+	}
+}
+
 // TestHostileResults shows that what a tool returns is never the user's words, whatever it looks like: no request, no rule, no
 // quotation, no heading.
 func TestHostileResults(t *testing.T) {
