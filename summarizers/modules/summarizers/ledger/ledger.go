@@ -2,7 +2,7 @@ package ledger
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/ledger/keeper"
@@ -14,7 +14,7 @@ const Policy = "ledger"
 
 // Errors of [Summarize].
 var (
-	ErrNoBudget  = fmt.Errorf("ledger: budget_tokens: too small for a summary, which has at least %d bytes", keeper.MinBudget)
+	ErrNoBudget  = errors.New("ledger: budget_tokens: too small for a summary, which has at least " + strconv.Itoa(keeper.MinBudget) + " bytes")
 	ErrNoContent = errors.New("ledger: messages: nothing to summarize")
 )
 
