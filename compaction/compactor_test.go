@@ -155,7 +155,7 @@ func withoutSummarizer(t *testing.T) {
 		t.Fatalf("not started: %+v", d.last(t))
 	}
 	consume(t, c, log, d.run())
-	if m := c.Markers(thread); len(m) != 1 || m[0].Policy != "ledger" || !strings.HasPrefix(m[0].Summary, "State of the conversation") {
+	if m := c.Markers(thread); len(m) != 1 || m[0].Policy != "ledger" || !strings.HasPrefix(m[0].Summary, "State after message m") {
 		t.Errorf("got %+v", m)
 	}
 }

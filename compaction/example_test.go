@@ -146,9 +146,9 @@ func ExampleLedger() {
 	}
 	fmt.Println(s.Text)
 	// Output:
-	// State of the conversation after message m2
+	// State after message m2
 	//
-	// ## What was said, word for word
+	// ## Said, word for word
 	// - m1 user: Fix the build.
 	// - m2 assistant: The module is missing; I add it.
 }

@@ -69,7 +69,7 @@ func TestGate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, view := compacted(t, tc.log, says(tc.text), tc.survival)
-			replaced := e.Policy == "ledger" && strings.Contains(view, "State of the conversation after")
+			replaced := e.Policy == "ledger" && strings.Contains(view, "State after message")
 			if e.Kind != compaction.EventSwapped || replaced != (tc.replaced != "") || !strings.Contains(e.Reason, tc.replaced) || !replaced && !strings.Contains(view, tc.text) {
 				t.Errorf("told %s by %s: %s\n%s", e.Kind, e.Policy, e.Reason, view)
 			}

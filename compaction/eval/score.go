@@ -47,6 +47,9 @@ func newFact(p *Probe, conversation *document, l *lexicon) fact {
 	asked := l.content(p.Question)
 	for _, s := range p.needles() {
 		n := needle{text: fold(strings.TrimSpace(s)), words: asked, asked: p.Question != ""}
+		if f.all && l.stop[n.text] { // a word that opens a sentence is no fact
+			continue
+		}
 		at := places(conversation.fold, n.text, maxSentences)
 		if len(at) == 0 {
 			continue

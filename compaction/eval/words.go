@@ -18,7 +18,7 @@ const minWord = 4
 func stopWords() []string {
 	return strings.Fields("what which where when does have that this with from about give name said says they " +
 		"their were much many should would could will your that's need know there than been being into just like " +
-		"only over some such them then these those very well also because here make made more most other same")
+		"only over some such them then these those very well also because here make made more most other same although however")
 }
 
 // lexicon tells content words. It is immutable.

@@ -77,3 +77,13 @@ func TestShellChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestFileToolsOfServers shows that a file tool of an MCP server is one, and that other tools of servers are look-ups.
+func TestFileToolsOfServers(t *testing.T) {
+	t.Parallel()
+	files := part((&story{}).user("go").call("mcp__fs__write_file", map[string]any{"path": "/w/m.txt", "content": "x"}, "Successfully wrote to /w/m.txt").
+		call("mcp__fs__edit_file", map[string]any{"path": "/w/bad.txt"}, "Error: permission denied").
+		call("mcp__notes__read", map[string]any{"id": "7"}, "a note").render(3000), "Files")
+	has(t, files, "- changed /w/m.txt (m2)")
+	lacks(t, files, "bad.txt", "note")
+}

@@ -112,7 +112,7 @@ func FuzzLedger(f *testing.F) {
 
 func FuzzReadBack(f *testing.F) {
 	f.Add(busy().render(6000))
-	f.Add("State of the conversation after message m3\n## Files\n- changed in x: a (m1), b (\n- changed\n## Commands\n- m1 `` ok\n## Open\n- stopped earlier: requests m1 mx")
+	f.Add("State after message m3\n## Files\n- changed in x: a (m1), b (\n- changed\n## Commands\n- m1 `` ok\n## Open\n- stopped earlier: requests m1 mx")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, ok := ledger.ReadBack(text)
 		if !ok {

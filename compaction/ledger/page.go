@@ -8,7 +8,7 @@ import (
 )
 
 // headStart begins every rendering.
-const headStart = "State of the conversation after message m"
+const headStart = "State after message m"
 
 // Parts of the first line.
 const (
@@ -33,7 +33,8 @@ const (
 	secFindings  = "Findings, in the agent's words"
 	secLookups   = "Looked up"
 	secValues    = "Records"
-	secStatement = "What was said, word for word"
+	secStatement = "Said, word for word"
+	secUser      = "The user said, word for word"
 	secSubjects  = "Named most"
 	secSpeakers  = "Who spoke of what"
 	secNames     = "Other names"

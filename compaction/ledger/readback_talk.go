@@ -6,11 +6,15 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// statement reads the statements of one message.
-func (r *reader) statement(it *item) {
-	m, rest, ok := handle(it.text)
-	by, list, isSaid := strings.Cut(rest, ": ")
-	if !ok || !isSaid {
+// statement reads the statements of one message, of the speaker that it names if none is given.
+func (r *reader) statement(it *item, by string) {
+	m, list, ok := handle(it.text)
+	if by == "" {
+		var named bool
+		by, list, named = strings.Cut(list, ": ")
+		ok = ok && named
+	}
+	if !ok {
 		return
 	}
 	for text := range strings.SplitSeq(list, betweenSaid) {

@@ -101,7 +101,7 @@ func TestQuotationsThatLookLikeSections(t *testing.T) {
 
 func TestReadBackOfOtherTexts(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "## Goal\n- x", vendorSummary, "State of the conversation after message mX", "State of the conversation after message m99999999999999999999"} {
+	for _, text := range []string{"", "## Goal\n- x", vendorSummary, "State after message mX", "State after message m99999999999999999999"} {
 		if s, ok := ledger.ReadBack(text); ok {
 			t.Errorf("%q was read: %+v", text, s)
 		}
@@ -120,7 +120,7 @@ func TestSummaryOfOursInALog(t *testing.T) {
 		s := (&story{}).say(role, text).edit("/w/p/later.go")
 		after := s.render(6000)
 		has(t, after, "First request, m1: “Rework the queue", "/w/p/later.go", "/w/p/queue.go", "1a2b3c4")
-		lacks(t, after, "“State of the conversation")
+		lacks(t, after, "“State after message")
 	}
 }
 

@@ -185,7 +185,7 @@ func (r *reader) command(s string) {
 			c.Runs, _ = strconv.Atoi(runs[:n])
 			tail = strings.TrimPrefix(runs[n:], " runs")
 		}
-		c.Line = strings.TrimPrefix(strings.TrimPrefix(tail, ":"), " ")
+		c.Line, _, _ = unquote(strings.TrimPrefix(strings.TrimPrefix(tail, ":"), " "))
 		c.Runs = max(c.Runs, 1)
 		c.Check, c.Reads = isCheck(checkers(), c.Key), readsOnly(c.Key)
 		r.s.Work.Commands = append(r.s.Work.Commands, c)
@@ -209,11 +209,10 @@ func (r *reader) lookup(it *item) {
 
 // others reads a line of names.
 func (r *reader) others(s string) {
-	_, list, ok := strings.Cut(s, ":")
-	if !ok {
-		return
+	for _, label := range nameLabels() {
+		s = strings.TrimPrefix(s, label[2:])
 	}
-	names := strings.Fields(list)
+	names := strings.Fields(s)
 	for i, n := range names {
 		r.name(n, i, len(names), "")
 	}

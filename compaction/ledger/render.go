@@ -15,8 +15,12 @@ func newPage(s *abi.Ledger, budget int) *page {
 	return p
 }
 
-// MinBudget is the least number of bytes for which Render writes anything.
-const MinBudget = 120
+// MinBudget is the least number of bytes for which Render writes anything: the number of the latest message, which
+// recall reads. Below leastPage there is room for the request and no more.
+const (
+	MinBudget = 30
+	leastPage = 120
+)
 
 // Render writes a state as text, in at most budget bytes: the same bytes for the same state and
 // budget. Below [MinBudget] it is empty.
@@ -26,7 +30,13 @@ func Render(s *abi.Ledger, budget int) string {
 	}
 	p := newPage(s, budget)
 	p.head()
-	p.goal()
+	if budget < leastPage {
+		p.request()
+		return strings.TrimSpace(strings.ToValidUTF8(string(p.b), "?"))
+	}
+	if !p.brief() {
+		p.goals()
+	}
 	p.section(secOpen, p.share.open, p.open())
 	p.section(secPlan, p.share.plan, p.quotation(s.Talk.Plan, p.share.plan, secPlan))
 	p.section(secBefore, p.beforeShare(), p.quotation(s.Talk.Before, p.beforeShare(), secBefore))
@@ -46,8 +56,26 @@ func Render(s *abi.Ledger, budget int) string {
 	p.section(secErrors, p.share.errors, p.errors())
 	p.section(secFindings, p.share.findings, p.findings())
 	p.section(secLookups, p.share.lookups, p.lookups())
+	if p.brief() {
+		p.latest()
+	}
 	p.others()
 	return strings.ToValidUTF8(strings.TrimRight(string(p.b), "\n"), "?")
+}
+
+// request quotes the first request in what room there is.
+func (p *page) request() {
+	i := slices.IndexFunc(p.s.Talk.Requests, func(r abi.LedgerRequest) bool { return r.Text != "" })
+	if i < 0 {
+		return
+	}
+	r, empty := &p.s.Talk.Requests[i], len(p.b)
+	p.b = append(p.b, "## "+secGoal+"\n"...)
+	mark := len(p.b)
+	p.goalItem("- Request, ", r, p.limit-mark-len("- Request, : \n")-len(at(r.Message)))
+	if len(p.b) == mark {
+		p.b = p.b[:empty]
+	}
 }
 
 // quotation is one text as the only item of a section, none if there is no room.
@@ -114,18 +142,23 @@ func (p *page) folder() string {
 	return best
 }
 
-// goal quotes the first and the latest request.
-func (p *page) goal() {
+// brief reports a tiny page of what was said, on which what people said comes before requests.
+func (p *page) brief() bool {
+	return p.share.talk && p.limit < tinyPage && len(p.s.Work.Values) == 0
+}
+
+// goals quotes the first and the latest request.
+func (p *page) goals() {
 	list := slices.DeleteFunc(slices.Clone(p.s.Talk.Requests), func(r abi.LedgerRequest) bool { return r.Text == "" })
 	if len(list) == 0 {
 		return
 	}
-	if p.share.talk && p.limit < tinyPage && len(p.s.Work.Values) == 0 {
-		return
-	}
 	least := p.share.least
-	if p.limit < 2000 || p.share.talk {
+	switch {
+	case p.share.talk:
 		least = min(least, p.limit/14)
+	case p.limit < 2000:
+		least = min(least, p.limit/8)
 	}
 	most := max(least, int(p.share.goal*float64(p.limit))/2) + len(openQuote+closeQuote+cutMark) + len(" (10000 characters)")
 	first, last := &list[0], &list[len(list)-1]
@@ -143,6 +176,20 @@ func (p *page) goal() {
 		most *= 2
 	}
 	p.goalItem("- Request, ", first, most)
+}
+
+// latest quotes the latest request if there is room for most of it and the page does not hold its beginning.
+func (p *page) latest() {
+	r := p.s.Talk.Requests
+	head := "\n## " + secGoal + "\n"
+	if len(r) == 0 || strings.Contains(string(p.b), clean(cut(r[len(r)-1].Text, leastPage/3))) {
+		return
+	}
+	most := p.limit - len(p.b) - len(head+"- Latest request, : \n") - len(at(r[len(r)-1].Message))
+	if most > min(leastPage/2, len(r[len(r)-1].Text)) {
+		p.b = append(p.b, head...)
+		p.goalItem("- Latest request, ", &r[len(r)-1], most)
+	}
 }
 
 func (p *page) goalItem(label string, r *abi.LedgerRequest, most int) {

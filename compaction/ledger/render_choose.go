@@ -50,6 +50,9 @@ func (x *lexicon) words(s string) []int32 {
 			return
 		}
 		w := strings.Trim(s[start:end], "'.,:-")
+		if start > 0 && s[start-1] == '{' && end < len(s) && s[end] == '}' { // a mark of who wrote a talk down
+			w = ""
+		}
 		first := start == 0
 		start = -1
 		if w == "" {

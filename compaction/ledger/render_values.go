@@ -19,9 +19,9 @@ const (
 	failedPart = 0.3 // a call that failed
 	userSaid   = 0.5
 	agentSaid  = 0.1
-	otherPart  = 0.5 // a record whose id only tools wrote
-	toolsPart  = 0.7 // of the room: the rest has names
-	donePart   = 0.4 // of that: calls that changed something, the latest first
+	otherPart  = 0.5  // a record whose id only tools wrote
+	toolsPart  = 0.85 // of the room: the rest has names
+	donePart   = 0.4  // of that: calls that changed something, the latest first
 )
 
 // record is what is known of a record.
@@ -86,9 +86,10 @@ func (p *page) tools() {
 			steps[i] = ""
 		}
 	}
+	p.rankByUse(x)
 	p.section(secSteps, 1, steps)
 	p.section(secValues, 1, p.recordItems(list, all))
-	p.section(secStatement, 1, p.saidItems(all[said:values]))
+	p.said(all[said:values], p.voices())
 }
 
 // showGoal notes the words of the requests that the page quotes already.
@@ -218,9 +219,28 @@ func (p *page) recordItems(list []*record, all []candidate) []string {
 	return out
 }
 
+// rankByUse orders the names of the page by who used them, and ids before plain ones.
+func (p *page) rankByUse(x *lexicon) {
+	for i := range p.names {
+		n := &p.names[i]
+		id := x.id(n.name.Text, strings.ToLower(n.name.Text), true)
+		n.rank = noUse + x.used[id]
+		if !isID(n.name.Text) {
+			n.rank *= plainPart
+		}
+	}
+	slices.SortStableFunc(p.names, func(a, b ranked) int { return cmp.Compare(b.rank, a.rank) })
+}
+
 // isID reports a word that is likely an id, a date or an amount: one with digits that is neither short nor a time.
 func isID(w string) bool {
-	return len(w) >= minToken && strings.ContainsAny(w, "0123456789") && !measure(w)
+	return len(w) >= minToken && strings.ContainsAny(w, "0123456789") && !measure(w) && !moment(w)
+}
+
+// moment reports a time of the day, with or without the date: when something was noted, which no later call needs.
+func moment(w string) bool {
+	hour, rest, ok := strings.Cut(w[strings.LastIndexByte(w, 'T')+1:], ":")
+	return ok && len(hour) == 2 && len(rest) >= 2 && isDigitByte(hour[0]) && isDigitByte(hour[1]) && isDigitByte(rest[0]) && isDigitByte(rest[1])
 }
 
 // lookVerbs begin the names of tools that change nothing.
@@ -238,10 +258,10 @@ func (p *page) fieldNames(held holding) {
 	for i := range p.s.Work.Values {
 		v := &p.s.Work.Values[i]
 		for k := range strings.SplitSeq(v.Key, ".") {
-			held.set[k] = true
+			held.set[k] = held.set[k] || !isID(k) // an id that is a key is something's name
 		}
 		for part := range strings.SplitSeq(v.Value, ", ") {
-			if k, _, ok := strings.Cut(part, " "); ok {
+			if k, _, ok := strings.Cut(part, " "); ok && !isID(k) {
 				held.set[k] = true
 			}
 		}

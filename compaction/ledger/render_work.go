@@ -123,12 +123,20 @@ func (p *page) stepItem(s *abi.LedgerStep, last bool) string {
 		}
 		out := "- " + at(s.Message) + " " + line(p.relative(s.Text), most)
 		if s.Result != "" && s.Result != abi.CommandEnded {
-			out += " → " + line(p.relative(s.Result), 160)
+			out += " → " + closed(line(p.relative(s.Result), 160))
 		}
 		return out
 	default:
 	}
 	return "- " + at(s.Message) + " " + quoteCut(s.Text, s.Size, most)
+}
+
+// closed ends a quotation that was cut.
+func closed(s string) string {
+	if strings.Count(s, openQuote) > strings.Count(s, closeQuote) {
+		return strings.TrimSuffix(s, cutMark) + closeQuote + cutMark
+	}
+	return s
 }
 
 func (p *page) commits() []string {
@@ -174,7 +182,7 @@ func (p *page) commands() []string {
 			item += ", " + strconv.Itoa(c.Runs) + " runs"
 		}
 		if c.Line != "" && c.Outcome == abi.CommandFailed {
-			item += ": " + line(c.Line, 120)
+			item += ": " + quoteCut(line(c.Line, 120), 0, 140)
 		}
 		out = append(out, item)
 	}

@@ -21,13 +21,13 @@ func normalShares() shares {
 
 // smallShares are those of a page that is too short for prose.
 func smallShares() shares {
-	return shares{goal: .05, open: .06, rules: .03, requests: .02, steps: .03, files: .10, commits: .02, least: 330, small: true}
+	return shares{goal: .05, open: .06, rules: .08, requests: .02, steps: .03, files: .10, commits: .02, least: 330, small: true}
 }
 
 // nameShares are those of a page of about a hundredth of what was read: goal, stopped requests and changed files, and
 // names, of paths what is below the working directory.
 func nameShares() shares {
-	return shares{goal: .05, open: .03, files: .04, least: 330, small: true, short: true}
+	return shares{goal: .05, open: .03, rules: .04, files: .04, least: 330, small: true, short: true}
 }
 
 // tinyPage is below how many bytes a page has room for a few facts alone.
@@ -47,16 +47,27 @@ const (
 	namesPart = 80
 )
 
+// leastOpen gives what is open, and what the user wants always, some lines on a small page: more names do not replace them.
+func leastOpen(s shares, budget int) shares {
+	if budget < tinyPage {
+		s.open = .3
+	}
+	if budget < tinyPage*2 {
+		s.rules = .12
+	}
+	return s
+}
+
 func sharesFor(s *abi.Ledger, budget int) shares {
 	read := s.Bytes
 	if len(s.Work.Files)+len(s.Work.Commands) == 0 {
 		return talkShares()
 	}
 	if int64(budget)*namesPart < read {
-		return nameShares()
+		return leastOpen(nameShares(), budget)
 	}
 	if budget < smallPage || int64(budget)*smallPart < read {
-		return smallShares()
+		return leastOpen(smallShares(), budget)
 	}
 	out := normalShares()
 	part := min(1, .5+.5*float64(budget-smallPage)/(fullPage-smallPage))

@@ -89,6 +89,7 @@ func (l *Ledger) sentencesOf(n int, text string) {
 	kept, most, list := 0, 12, l.cues.rule
 	if len(text) > longText {
 		most, list = 5, l.cues.strong
+		l.lastWords(n, text)
 	}
 	sentences(text, func(s string) {
 		if kept < most && len(s) <= maxSentence && len(s) >= 8 && startsPlain(s) && !strings.HasSuffix(s, "?") && !strings.HasSuffix(s, ":") && hasCue(strings.ToLower(s), list) {
@@ -97,6 +98,16 @@ func (l *Ledger) sentencesOf(n int, text string) {
 		}
 		l.statement(n, speaker, s)
 	})
+}
+
+// lastWords keeps the last sentence of a text that is too long to be quoted whole: what is wanted is often behind what was
+// pasted.
+func (l *Ledger) lastWords(n int, text string) {
+	last := ""
+	sentences(text[strings.LastIndexByte(text, '\n')+1:], func(s string) { last = s })
+	if len(text) > maxStep*2 && len(last) >= 8 && len(last) <= maxSentence && strings.Contains(last, " ") && startsPlain(last) {
+		l.rule(n, last, "")
+	}
 }
 
 // longText is from how many bytes on a text of the user may be pasted.

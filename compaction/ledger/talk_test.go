@@ -3,6 +3,8 @@ package ledger_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/mortise-dev/mortise/compaction/ledger"
 )
 
 const vendorSummary = "This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:\n" +
@@ -112,7 +114,7 @@ func TestSpeakersAndWhenItChanged(t *testing.T) {
 	s.user("Anna: I prefer the morning train to Bergen. We decided on 14 March for the offsite.").
 		user("Ben: I'll send the budget of 3,200 euros by Friday.").
 		user("Anna: Actually, the morning train to Bergen no longer suits me, I take the night train.")
-	said := part(s.render(1200), "What was said, word for word")
+	said := part(s.render(1200), "Said, word for word")
 	has(t, said, "- m1 Anna: I prefer the morning train to Bergen.", "14 March", "- m2 Ben: I'll send the budget of 3,200 euros by Friday.", "(earlier: m1)")
 	kinds := map[string]bool{}
 	for _, st := range s.state().Talk.Statements {
@@ -148,4 +150,53 @@ func itoa(n int) string {
 		b = append([]byte{byte('0' + n%10)}, b...)
 	}
 	return string(b)
+}
+
+// TestNotesOfOneUser shows that a word in front of a note is no speaker: lines name nobody, and nobody "spoke of" something.
+func TestNotesOfOneUser(t *testing.T) {
+	t.Parallel()
+	s := (&story{}).user("Monday: The budget of 4,200 euros is due on Friday.").user("Kids: Orientation is at 9 AM. The co-ordinator is well-known.").user("Car: Check the tires on Sunday.").
+		user("Dr. Weber moved the check-up to 14 March.")
+	text := s.render(1500)
+	has(t, part(text, "The user said, word for word"), "- m1 Monday: The budget of 4,200 euros", "- m4 Dr. Weber moved the check-up to 14 March.")
+	lacks(t, text, "Who spoke", "user:", "well-known\n")
+	old, ok := ledger.ReadBack(text)
+	if !ok || len(old.Talk.Statements) != 5 || old.Talk.Statements[4].By != "user" || old.Talk.Statements[4].Text != "Dr. Weber moved the check-up to 14 March." {
+		t.Errorf("read back as %+v", old.Talk.Statements)
+	}
+}
+
+// TestToolDialogue shows a call with its rows under their fields, and that an id which a call used comes before one that only
+// results held, also where it is the key of a value.
+func TestToolDialogue(t *testing.T) {
+	t.Parallel()
+	s := (&story{}).user("Move my trip, please. I am mia_li_3668.").
+		call("get_user_details", map[string]any{"user_id": "mia_li_3668"}, `{"user_id":"mia_li_3668","payment_methods":{"gift_card_1111111":{"amount":31},"credit_card_4421486":{"last_four":"7334"}},"created_at":"2024-05-14T10:44:24"}`).
+		call("update_reservation_flights", map[string]any{
+			"reservation_id": "JG7FMM", "payment_id": "credit_card_4421486",
+			"flights": []any{map[string]any{"date": "2024-05-28", "flight_number": "HAT080"}, map[string]any{"date": "2024-05-30", "flight_number": "HAT255"}},
+		}, `{"reservation_id":"JG7FMM","cabin":"economy"}`).agent("Your trip was moved.")
+	has(t, s.render(2000), "- m4 update_reservation_flights flights(date,flight_number)=2024-05-28 HAT080, 2024-05-30 HAT255 payment_id=credit_card_4421486 reservation_id=JG7FMM")
+	for i := range 40 {
+		s.call("get_flight", map[string]any{"flight_number": "HAT" + strings.Repeat("1", i%3)}, `{"flight_number":"HAT`+strings.Repeat("2", 3+i%5)+`","date":"2024-06-01"}`)
+	}
+	has(t, s.render(420), "credit_card_4421486")
+}
+
+// TestOtherLanguages shows that what the user wants always is found in other languages, and behind a long text that was pasted.
+func TestOtherLanguages(t *testing.T) {
+	t.Parallel()
+	for text, rule := range map[string]string{
+		"Исправь очередь. Не меняй публичный API.":                                                                         "Не меняй публичный API.",
+		"修复队列。绝不能阻塞。":                                                                                                      "绝不能阻塞。",
+		"Räum auf. Die API darf nicht anders werden, z.B. keine neuen Felder.":                                             "Die API darf nicht anders werden, z.B. keine neuen Felder.",
+		"Corrige la cola. Nunca cambies la API.":                                                                           "Nunca cambies la API.",
+		"Look at this:\n" + strings.Repeat("12:00 INFO nothing\n", 200) + "Then write out.md and leave the customers out.": "Then write out.md and leave the customers out.",
+	} {
+		has(t, part((&story{}).user(text).edit("/w/a.go").render(2000), "What the user wants kept in mind"), "- m1 “"+rule+"”")
+	}
+	lacks(t, (&story{}).user("Die Niederlage war niedlich.").edit("/w/a.go").render(2000), "kept in mind")
+	brief := (&story{}).user("What is a monad?").agent("A monad is a monoid in the category of endofunctors.").user("And in Go?").agent("Use functions.").render(600)
+	has(t, part(brief, "Goal"), "- Latest request, m3: “And in Go?”")
+	lacks(t, (&story{}).user("I live at 12 Elm Street in Bergen.").render(600), "## Goal")
 }

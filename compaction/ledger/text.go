@@ -96,10 +96,9 @@ func sentenceEnd(line string) int {
 }
 
 func abbreviation(s string) bool {
-	for _, a := range []string{"e.g", "i.e", " vs", "etc", " Mr", " Mrs", " Dr", " No", " approx"} {
-		if strings.HasSuffix(s, a) {
-			return true
-		}
+	switch s[strings.LastIndexAny(s, " (\t")+1:] {
+	case "e.g", "i.e", "vs", "etc", "Mr", "Mrs", "Ms", "Dr", "Prof", "Hon", "St", "No", "approx", "z.B", "bzw", "ca":
+		return true
 	}
 	return false
 }
@@ -114,7 +113,7 @@ func hasCue(low string, cues []string) bool {
 			}
 			i += at
 			end := i + len(c)
-			if (i == 0 || !letter(low[i-1])) && (end == len(low) || !letter(low[end])) {
+			if c[0] >= cjk || (i == 0 || !letter(low[i-1])) && (end == len(low) || !letter(low[end])) {
 				return true
 			}
 			at = end
@@ -122,5 +121,8 @@ func hasCue(low string, cues []string) bool {
 	}
 	return false
 }
+
+// cjk is the first byte of scripts without blanks between words, or a greater one.
+const cjk = 0xe3
 
 func letter(b byte) bool { return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80 }

@@ -63,7 +63,11 @@ func (l *Ledger) kindOf(c *abi.ToolCall, args map[string]any) kind {
 	switch {
 	case ok:
 	case strings.HasPrefix(c.Name, "mcp__"):
-		return kindLookup
+		switch k = l.kinds[strings.ToLower(c.Name[strings.LastIndex(c.Name, "__")+2:])]; k {
+		case kindRead, kindEdit, kindWrite:
+		default:
+			return kindLookup
+		}
 	case c.Kind == abi.ToolRead:
 		k = kindRead
 	case c.Kind == abi.ToolEdit:

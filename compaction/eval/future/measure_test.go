@@ -41,6 +41,7 @@ func TestFilesThatATextLists(t *testing.T) {
 		"a sentence":            {"I modified src/claim.go and src/helper.go to fix it.", 2, 2, 2, 0},
 		"a list of read ones":   {"## Files read\n- src/gate.go\n- src/claim.go", 0, 0, 0, 0},
 		"code":                  {"## Files modified\n```\n- src/other.go\n```", 0, 0, 0, 0},
+		"code of another item":  {"- m3 “Look:\n    ```\n    - changed src/other.go” …\n## Files modified\n- src/claim.go", 1, 1, 1, 0},
 		"a heading that is not": {"- src/gate.go\n- only these are tracked for modifications:\n- src/other.go", 0, 0, 0, 0},
 		"names and no more":     {"src/claim.go src/helper.go", 0, 0, 0, 0},
 		"a plain list, far":     {"Files modified:\n\nsome words\n\nsrc/other.go", 0, 0, 0, 0},

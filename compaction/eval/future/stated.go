@@ -28,8 +28,10 @@ type reader struct {
 	// file and indent belong to the item that a file begins.
 	file   string
 	indent int
-	// code reports a fenced block, blank an empty line since the heading.
-	code, blank bool
+	// code reports a fenced block, fence its indentation, blank an empty line since the heading.
+	code  bool
+	fence int
+	blank bool
 
 	patterns
 }
@@ -66,8 +68,12 @@ func statedFiles(text string) *listed {
 
 func (r *reader) line(line string) {
 	body := strings.TrimSpace(line)
+	indent := len(line) - len(strings.TrimLeft(line, " \t"))
+	if r.code && body != "" && indent < r.fence { // the item of a list that held the block has ended
+		r.code = false
+	}
 	if strings.HasPrefix(body, "```") {
-		r.code = !r.code
+		r.code, r.fence = !r.code, indent
 		return
 	}
 	if body == "" {
@@ -88,7 +94,6 @@ func (r *reader) line(line string) {
 		r.group(m[1], m[2])
 		return
 	}
-	indent := len(line) - len(strings.TrimLeft(line, " \t"))
 	if m := r.item.FindStringSubmatch(body); m != nil {
 		r.file, r.indent = m[2], indent
 		r.begin(m[1], strings.TrimPrefix(body, m[0]), strings.ContainsAny(body[:1], "-*•+0123456789"))

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"strconv"
 
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/ledger/keeper"
@@ -13,7 +14,7 @@ const Policy = "ledger"
 
 // Errors of [Summarize].
 var (
-	ErrNoBudget  = errors.New("ledger: budget_tokens: too small for a summary")
+	ErrNoBudget  = errors.New("ledger: budget_tokens: too small for a summary, which has at least " + strconv.Itoa(keeper.MinBudget) + " bytes")
 	ErrNoContent = errors.New("ledger: messages: nothing to summarize")
 )
 

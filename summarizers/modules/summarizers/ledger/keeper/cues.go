@@ -10,7 +10,11 @@ func ruleCues() []string {
 // strongCues mark those that hold always. In a long text, which the user may have pasted, no other
 // sentences count.
 func strongCues() []string {
-	return []string{"never", "always", "must", "don't", "do not", "make sure", "from now on", "remember to", "important", "mustn't", "not allowed", "avoid", "under no circumstances"}
+	return []string{
+		"never", "always", "must", "don't", "do not", "make sure", "from now on", "remember to", "important", "mustn't", "not allowed", "avoid", "under no circumstances",
+		"niemals", "nie", "immer", "auf keinen fall", "darf nicht", "muss", "ab jetzt", "jamais", "toujours", "ne pas", "il faut", "nunca", "siempre", "debe",
+		"никогда", "всегда", "нельзя", "обязательно", "не меняй", "должен", "должна", "должны", "不要", "绝不", "必须", "始终", "总是", "禁止", "务必", "必ず", "絶対",
+	}
 }
 
 // findingCues mark sentences of the agent about a cause, a decision or a result.

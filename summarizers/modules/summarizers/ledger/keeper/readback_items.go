@@ -146,7 +146,9 @@ func (r *reader) section(sec section) {
 		case secValues:
 			r.values(it)
 		case secStatement:
-			r.statement(it)
+			r.statement(it, "")
+		case secUser:
+			r.statement(it, string(abi.RoleUser))
 		case secNames:
 			r.others(it.text)
 		}

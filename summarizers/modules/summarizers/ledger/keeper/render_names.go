@@ -12,11 +12,17 @@ import (
 // the folder is shown, for there another name counts more.
 const wholePart = 30
 
-// others fills the page with the best names that it does not hold yet, grouped by form.
+// others fills the page with the best names that it does not hold yet, grouped by form, but on a tiny page of a dialogue.
 func (p *page) others() {
 	held := p.held()
 	p.fieldNames(held)
-	room := p.limit - len(p.b) - len("\n## "+secNames+"\n") - 3*len("- Links and ids: \n")
+	labels, group := nameLabels(), form
+	room := p.limit - len(p.b) - len("\n## "+secNames+"\n") - len("- Paths:\n")
+	if p.share.talk && p.limit < tinyPage {
+		labels[0], group = "-", func(string) int { return 0 }
+	} else {
+		room -= 2 * len("- Links and ids: \n")
+	}
 	var groups [4][]byte
 	groups[3], room = p.namedOthers(held, room)
 	for i := range p.names {
@@ -27,15 +33,18 @@ func (p *page) others() {
 		if room < minToken+1 {
 			break
 		}
-		if held.has(n) || len(n) >= room || p.share.talk && measure(n) {
+		if held.has(n) || len(n) >= room || p.share.talk && (measure(n) || compound(n)) {
 			continue
 		}
-		g := &groups[form(n)]
+		g := &groups[group(n)]
 		*g = append(append(*g, ' '), n...)
 		room -= len(n) + 1
 		held.add(n)
 	}
-	labels := [4]string{"- Paths:", "- Links and ids:", "- Identifiers:", "- Named:"}
+	p.nameLines(labels, groups)
+}
+
+func (p *page) nameLines(labels [4]string, groups [4][]byte) {
 	first := true
 	for i, g := range groups {
 		if len(g) == 0 {
@@ -47,6 +56,11 @@ func (p *page) others() {
 		}
 		p.b = append(append(append(p.b, labels[i]...), g...), '\n')
 	}
+}
+
+// nameLabels begin the lines of names, by their form.
+func nameLabels() [4]string {
+	return [4]string{"- Paths:", "- Links and ids:", "- Identifiers:", "- Named:"}
 }
 
 // namedOthers are names of a dialogue that the page does not hold.
@@ -63,6 +77,16 @@ func (p *page) namedOthers(held holding, room int) (list []byte, left int) {
 		}
 	}
 	return list, room
+}
+
+// compound reports a word with a hyphen and nothing else that would make it a name.
+func compound(n string) bool {
+	for i := range len(n) {
+		if c := n[i]; c != '-' && (c < 'a' || c > 'z') && c < 0x80 && (i > 0 || c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
 }
 
 // form groups names: paths, links and numbers, identifiers.

@@ -26,15 +26,22 @@ const (
 
 func isPerson(by string) bool { return by != string(abi.RoleUser) && by != string(abi.RoleAssistant) }
 
-// meeting reports a conversation of several people.
-func (p *page) meeting() bool {
-	people := map[string]bool{}
+// voices are the people who spoke in more than one message. A name in front of one message alone is rather the subject
+// of a note.
+func (p *page) voices() map[string]bool {
+	first, out := map[string]int{}, map[string]bool{}
 	for i := range p.s.Talk.Statements {
-		if by := p.s.Talk.Statements[i].By; isPerson(by) {
-			people[by] = true
+		t := &p.s.Talk.Statements[i]
+		if !isPerson(t.By) {
+			continue
+		}
+		if m, ok := first[t.By]; !ok {
+			first[t.By] = t.Message
+		} else if m != t.Message {
+			out[t.By] = true
 		}
 	}
-	return len(people) >= meetingPeople
+	return out
 }
 
 // dialogue is what is shown of a conversation without tools: what was said, and of a meeting the names that come up
@@ -47,7 +54,11 @@ func (p *page) dialogue() {
 	for i := range list {
 		t := &list[i]
 		c := &all[i]
-		c.words, c.size, c.factor = x.words(t.Text), len(t.Text)+lineCost, .9+float64(.2*p.recency(t.Message))
+		if i == 0 || t.Message != list[i-1].Message || t.By != list[i-1].By {
+			x.heads = append(x.heads, len("- : \n")+len(at(t.Message))+len(t.By)-len(betweenSaid))
+		}
+		c.group = len(x.heads)
+		c.words, c.size, c.factor = x.words(t.Text), len(t.Text)+len(betweenSaid), .9+float64(.2*p.recency(t.Message))
 		if t.Kind != "" {
 			c.factor *= kindBonus
 		}
@@ -57,7 +68,8 @@ func (p *page) dialogue() {
 	}
 	x.weigh(all)
 	room := min(int(p.share.statements*float64(p.limit)), p.limit-len(p.b)) - len(secStatement) - 8
-	meeting := p.meeting()
+	voices := p.voices()
+	meeting := len(voices) >= meetingPeople
 	if meeting {
 		x.paired = true
 		for i := range x.value {
@@ -68,7 +80,7 @@ func (p *page) dialogue() {
 		room = int(float64(room) * meetingPart)
 	}
 	x.choose(all, room)
-	p.section(secStatement, 1, p.saidItems(all))
+	p.said(all, voices)
 	if meeting {
 		p.section(secSubjects, 1, x.subjects())
 		p.section(secSpeakers, 1, p.speakers(x))
@@ -79,8 +91,22 @@ func (p *page) dialogue() {
 // betweenSaid separates the statements of one message.
 const betweenSaid = " · "
 
-// saidItems puts the statements of one message and speaker on a line, word for word.
-func (p *page) saidItems(all []candidate) []string {
+// said shows the chosen statements, word for word. Where only the user speaks, lines do not name the speaker.
+func (p *page) said(all []candidate, voices map[string]bool) {
+	alone := true
+	for i := range all {
+		by := p.s.Talk.Statements[i].By
+		alone = alone && (!all[i].taken || by != string(abi.RoleAssistant) && !voices[by])
+	}
+	if alone {
+		p.section(secUser, 1, p.saidItems(all, alone))
+		return
+	}
+	p.section(secStatement, 1, p.saidItems(all, alone))
+}
+
+// saidItems puts the statements of one message and speaker on a line.
+func (p *page) saidItems(all []candidate, alone bool) []string {
 	var out []string
 	m, by := -1, ""
 	for i := range all {
@@ -97,7 +123,10 @@ func (p *page) saidItems(all []candidate) []string {
 			continue
 		}
 		m, by = t.Message, t.By
-		out = append(out, "- "+at(m)+" "+clean(by)+": "+text)
+		if !alone || by != string(abi.RoleUser) {
+			text = clean(by) + ": " + text
+		}
+		out = append(out, "- "+at(m)+" "+text)
 	}
 	return out
 }

@@ -21,11 +21,11 @@ func (l *Ledger) result(n int, m *abi.Message, text string) {
 		home = c.Paths[0]
 	}
 	l.names.read(text, n, byResult, home)
-	if startsWith(text, l.cues.refusal) {
+	marked, _ := m.Metadata[abi.MetadataIsError].(bool)
+	if marked && startsWith(text, l.cues.refusal) { // without the mark a page or file may begin like that
 		l.refused(n, &c, text)
 		return
 	}
-	marked, _ := m.Metadata[abi.MetadataIsError].(bool)
 	k := kind(c.Kind)
 	failed := marked || k != kindShell && l.didNothing(text, k)
 	switch {

@@ -26,7 +26,7 @@ func (l *Ledger) shell(n int, c *abi.LedgerCall, text string, marked bool) {
 	check := l.isCheck(key)
 	switch {
 	case outcome == abi.CommandFailed && line != "":
-		l.became(c, outcome+": "+line)
+		l.became(c, outcome+": "+quote(line))
 	case outcome == abi.CommandFailed || check:
 		l.became(c, outcome)
 	}

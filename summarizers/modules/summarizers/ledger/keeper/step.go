@@ -78,6 +78,10 @@ func (f *fieldList) walk(key string, v any, depth int) {
 			f.write(key, text)
 			return
 		}
+		if text, head, ok := rows(v); ok {
+			f.row(key+head, text)
+			return
+		}
 		for _, e := range v {
 			f.walk(key, e, depth+1)
 		}
@@ -87,7 +91,10 @@ func (f *fieldList) walk(key string, v any, depth int) {
 }
 
 func (f *fieldList) write(key, v string) {
-	v = strings.Join(strings.Fields(cut(v, maxValue)), " ")
+	f.put(key, strings.Join(strings.Fields(cut(v, maxValue)), " "))
+}
+
+func (f *fieldList) put(key, v string) {
 	if v == "" || f.b.Len()+len(key)+len(v)+2 > f.most {
 		return
 	}
@@ -95,6 +102,43 @@ func (f *fieldList) write(key, v string) {
 		f.b.WriteByte(' ')
 	}
 	f.b.WriteString(key + "=" + v)
+}
+
+// row writes a list of rows, which may be longer than one value.
+func (f *fieldList) row(key, v string) {
+	if f.b.Len()+len(key)+len(v)+2 > f.most {
+		v = cut(v, max(0, f.most-f.b.Len()-len(key)-2))
+		v = v[:max(0, strings.LastIndex(v, ", "))]
+	}
+	f.put(key, v)
+}
+
+// rows writes a list of objects with the same plain fields: the names of the fields once, and a row for each object.
+func rows(list []any) (text, head string, ok bool) {
+	var b strings.Builder
+	var keys []string
+	for i, e := range list {
+		v, isObject := e.(map[string]any)
+		if !isObject || len(v) == 0 || i > 0 && len(v) != len(keys) {
+			return "", "", false
+		}
+		if i == 0 {
+			keys = slices.Sorted(maps.Keys(v))
+		} else {
+			b.WriteString(",")
+		}
+		for _, k := range keys {
+			s := strings.Join(strings.Fields(cut(scalar(v[k]), maxValue)), " ")
+			if s == "" {
+				return "", "", false
+			}
+			if b.Len() > 0 {
+				b.WriteString(" ")
+			}
+			b.WriteString(s)
+		}
+	}
+	return b.String(), "(" + strings.Join(keys, ",") + ")", len(list) > 0
 }
 
 // step appends to the latest events.
