@@ -340,7 +340,7 @@ func TestMCP_serve(t *testing.T) { //nolint:paralleltest // it sets the environm
 	var errs bytes.Buffer
 	done := make(chan cli.ExitCode, 1)
 	go func() {
-		done <- cli.Main(t.Context(), []string{"mcp", "serve", "--config", p.config, "--profile", p.profile}, cli.Streams{In: in, Out: out, Err: &errs})
+		done <- cli.Main(t.Context(), []string{"mcp", "serve", "--config", p.config, "--profile", p.profile}, cli.Streams{In: in, Out: out, Err: &errs}, links.All())
 		_ = out.Close()
 	}()
 	lines := bufio.NewReader(answers)
