@@ -87,6 +87,9 @@ func (s *Store) try(ctx context.Context, p *attempt) (uint64, error) {
 	if v.Revision != 0 {
 		return v.Revision, nil
 	}
+	if v.stale { // those who waited together learn it at once, and none of them before the others can try again
+		return 0, v.Refusal
+	}
 	if v.Refusal != nil {
 		return s.refuse(ctx, p, v)
 	}

@@ -62,6 +62,8 @@ type verdict struct {
 	// The message to write if it is accepted, and what must precede it.
 	prev        uint64
 	fresh, gone bool
+	// stale is a refusal for good: another operation has followed the revision that the batch was made for.
+	stale bool
 }
 
 // decide checks a batch. A refusal counts if the state is that of the stream.
@@ -72,6 +74,7 @@ func (m *mirror) decide(b *store.Batch) (v verdict) {
 		return v
 	}
 	v.Verdict = m.state.Check(b)
+	v.stale = v.Revision == 0 && b.Base != 0 && b.Base < m.state.Thread(b.Thread).Revision
 	v.prev, v.fresh = t.seq, !m.state.Has(b.Thread)
 	v.gone = b.Drop && len(b.Put)+len(b.Append) == 0
 	return v
