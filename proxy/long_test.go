@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -67,6 +68,18 @@ func (e *endless) heap() int64 {
 	return all
 }
 
+// least goes on to a round, and returns the least heap of the last hundred: a compaction that is under way has its text in memory.
+func (e *endless) least(round int) int64 {
+	least := int64(math.MaxInt64)
+	for e.n < round {
+		e.round()
+		if left := round - e.n; left < 100 && left%10 == 0 {
+			least = min(least, e.heap())
+		}
+	}
+	return least
+}
+
 // busyModel asks for two calls in each answer, "keep" and "no", and counts a token for each four bytes of a prompt.
 func busyModel(t *testing.T) *httptest.Server {
 	t.Helper()
@@ -91,7 +104,7 @@ func busyModel(t *testing.T) *httptest.Server {
 // an upstream which does not stream, though the plugins change them.
 func TestEndless(t *testing.T) { //nolint:paralleltest // it measures memory
 	rounds := 2000
-	if testing.Short() {
+	if testing.Short() || underRace {
 		rounds = 400
 	}
 	redact := hook{
@@ -118,14 +131,8 @@ func TestEndless(t *testing.T) { //nolint:paralleltest // it measures memory
 		}}, 512},
 	} {
 		e := &endless{t: t, s: start(t, busyModel(t).URL, c.cfg), rounds: c.each}
-		for e.n < rounds/2 {
-			e.round()
-		}
-		before := e.heap()
-		for e.n < rounds {
-			e.round()
-		}
-		after := e.heap()
+		before := e.least(rounds / 2)
+		after := e.least(rounds)
 		r := e.s.Report()
 		t.Logf("%s: %d KiB after %d rounds, %d after %d; %d swaps", name, before>>10, rounds/2, after>>10, rounds, r.Counts["swaps"])
 		if len(r.Lanes) != 1 || c.each > 0 && (r.Counts["calls_removed"] != int64(rounds) || r.Lanes[0].Epoch < rounds/c.each-1) || c.each == 0 && r.Counts["swaps"] < 4 {
