@@ -106,7 +106,7 @@ func TestBox(t *testing.T) {
 		_ = b.Send(t.Context(), notice(0))
 		kept := b.Close()
 		for i := 1; i < 3; i++ {
-			if err := b.Send(t.Context(), notice(i)); errors.Is(err, inbox.ErrClosed) { // the sender is told, and has it
+			if err := b.Send(t.Context(), notice(i)); errors.Is(err, inbox.ErrClosed) { // the sender gets the error, and has it still
 				kept = append(kept, notice(i))
 			}
 		}

@@ -68,7 +68,7 @@ func (e *endless) heap() int64 {
 	return all
 }
 
-// least goes on to a round, and returns the least heap of the last hundred: a compaction that is under way has its text in memory.
+// least plays up to a round, and returns the least heap of the last hundred: a compaction that is under way has its text in memory.
 func (e *endless) least(round int) int64 {
 	least := int64(math.MaxInt64)
 	for e.n < round {

@@ -152,7 +152,7 @@ func itoa(n int) string {
 	return string(b)
 }
 
-// TestNotesOfOneUser shows that a word in front of a note is no speaker: lines name nobody, and nobody "spoke of" something.
+// TestNotesOfOneUser shows that a word in front of a note is no speaker: lines have no names, and no line says who "spoke of" something.
 func TestNotesOfOneUser(t *testing.T) {
 	t.Parallel()
 	s := (&story{}).user("Monday: The budget of 4,200 euros is due on Friday.").user("Kids: Orientation is at 9 AM. The co-ordinator is well-known.").user("Car: Check the tires on Sunday.").

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -52,7 +52,7 @@ func newProxyDoctor(s Streams) *cobra.Command {
 // firstParty makes Claude Code take any base URL for the vendor's.
 const firstParty = "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"
 
-// request is what Claude Code asked for in its first request of a conversation.
+// claudeRequest is what Claude Code asked for in its first request of a conversation.
 type claudeRequest struct {
 	Model string
 	Betas []string
@@ -121,18 +121,24 @@ func askClaude(ctx context.Context, direct bool) (*claudeRequest, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
 	seen := &claudeListener{}
-	up := httptest.NewServer(seen)
+	up := &http.Server{Handler: seen, ReadHeaderTimeout: liveTime}
+	go func() { _ = up.Serve(listener) }()
 	defer up.Close()
+	url := "http://" + listener.Addr().String()
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "ANTHROPIC_BASE_URL=") || strings.HasPrefix(v, "ANTHROPIC_AUTH_TOKEN=") || strings.HasPrefix(v, firstParty+"=")
 	})
 	env = append(env, "HOME="+dir, "CLAUDE_CONFIG_DIR="+dir, "ANTHROPIC_API_KEY=sk-ant-doctor", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "IS_SANDBOX=1")
 	if direct {
-		env = append(env, "ANTHROPIC_BASE_URL="+up.URL, firstParty+"=1")
+		env = append(env, "ANTHROPIC_BASE_URL="+url, firstParty+"=1")
 	} else {
 		place := launch.Place{Home: dir, Getenv: func(string) string { return "" }, State: dir}
-		env = launch.Of(place, []string{"claude"}, env, up.URL).Env
+		env = launch.Of(place, []string{"claude"}, env, url).Env
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTime)
 	defer cancel()
@@ -145,7 +151,7 @@ func askClaude(ctx context.Context, direct bool) (*claudeRequest, error) {
 	return nil, fmt.Errorf("claude sent no request with tools (%w): %s", errors.Join(err, ctx.Err()), clip(string(out), 300))
 }
 
-// claudeListener answers each request, and keeps the first with tools.
+// claudeListener refuses each request, and keeps the first with tools.
 type claudeListener struct {
 	mu    sync.Mutex
 	first *claudeRequest
@@ -160,9 +166,8 @@ func (l *claudeListener) request() *claudeRequest {
 // ServeHTTP implements http.Handler.
 func (l *claudeListener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		Model  string
-		Stream bool
-		Tools  []json.RawMessage
+		Model string
+		Tools []json.RawMessage
 	}
 	if err := json.NewDecoder(io.LimitReader(r.Body, 64<<20)).Decode(&body); err == nil && len(body.Tools) > 0 && strings.HasSuffix(r.URL.Path, "/v1/messages") {
 		l.mu.Lock()
@@ -176,34 +181,8 @@ func (l *claudeListener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		l.mu.Unlock()
 	}
-	if body.Stream {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, doctorStream)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","input_tokens":1,"usage":{"input_tokens":1,"output_tokens":1}}`)
+	http.Error(w, `{"type":"error","error":{"type":"invalid_request_error","message":"mortise proxy doctor has seen enough"}}`, http.StatusBadRequest)
 }
-
-const doctorStream = `event: message_start
-data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}
-
-event: content_block_start
-data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
-
-event: content_block_delta
-data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}
-
-event: content_block_stop
-data: {"type":"content_block_stop","index":0}
-
-event: message_delta
-data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}
-
-event: message_stop
-data: {"type":"message_stop"}
-
-`
 
 // proxyFindings are about the environment of agents.
 func proxyFindings(getenv func(string) string) (out []finding) {
@@ -211,8 +190,8 @@ func proxyFindings(getenv func(string) string) (out []finding) {
 		f.Check = check
 		out = append(out, f)
 	}
-	if getenv("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL") != "" {
-		add("claude", warned("unset _CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL, or set proxy.act_on_signed",
+	if getenv(firstParty) != "" {
+		add("claude", warned("unset "+firstParty+", or set proxy.act_on_signed",
 			"Claude Code puts an integrity value (cch=) over each request, so that the proxy only observes"))
 	}
 	if getenv("ENABLE_TOOL_SEARCH") == "" {

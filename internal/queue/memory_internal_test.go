@@ -1,8 +1,12 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // TestMemory holds that what is remembered is bounded in number and size, and that neither bound counts for what this process has claimed.
@@ -31,5 +35,33 @@ func TestMemory(t *testing.T) {
 	m.keep("claimed", large, nowFree)
 	if m.get("claimed") != nil {
 		t.Error("a large thread that is not claimed any more is remembered")
+	}
+}
+
+// TestMemory_lost holds that a thread whose lease was lost counts as claimed no more, once its holder has learned of that.
+func TestMemory_lost(t *testing.T) {
+	t.Parallel()
+	mem, now := memstore.New(), time.Unix(1_800_000_000, 0)
+	var of [2]*Queue
+	for i := range of {
+		var err error
+		if of[i], err = New(Config{Store: mem, Skew: -1, Now: func() time.Time { return now }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, other := of[0], of[1]
+	s, err := one.Enqueue(t.Context(), Entry{ID: "d", Thread: "t", NewRun: "r", MaxAttempts: 2, Offer: &ClaimRequest{Token: "token", Owner: "one", Lease: time.Minute}})
+	if err != nil || !one.memory.of["t"].claimed {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	now = now.Add(time.Hour)
+	if _, ok, err := other.Expire(t.Context(), "t"); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if _, err := one.Settle(t.Context(), s.Hold(), Settlement{Verdict: Retry, Error: "late"}); !errors.Is(err, ErrConflict) {
+		t.Errorf("a settlement after the lease is %v", err)
+	}
+	if one.memory.of["t"].claimed {
+		t.Error("the thread is kept as a claimed one for ever")
 	}
 }

@@ -63,14 +63,14 @@ type Result struct {
 func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (out State, err error) {
 	s.RetryAt, s.Result = milli(s.RetryAt), s.Result.storable()
 	s.Error, s.Result.Error = Clip(s.Error), Clip(s.Result.Error)
-	settled := false
+	over := false
 	o := Operation{Name: string(s.Verdict), Thread: h.Thread, Dispatch: h.Dispatch}
 	_, err = q.change(ctx, o, need{next: true}, func(t *turn) (bool, error) {
 		err := settle(t, h, s)
-		out, settled = t.state(h.Dispatch), err == nil
+		out, over = t.state(h.Dispatch), err == nil || t.held(h) != nil
 		return true, err
 	})
-	if settled {
+	if over {
 		q.memory.keep(h.Thread, q.memory.get(h.Thread), nowFree)
 	}
 	return out, err

@@ -139,7 +139,9 @@ func TestRestart(t *testing.T) {
 	name := newStream()
 	s := open(t, url, name)
 	large := []store.Entry{{Log: "l", Data: make([]byte, 1<<20)}}
-	apply(t, s, store.Batch{Thread: "t", ID: "1", Put: []store.Cell{{Kind: "a", Value: []byte("x")}}, Append: large})
+	if revision := apply(t, s, store.Batch{Thread: "t", ID: "1", Put: []store.Cell{{Kind: "a", Value: []byte("x")}}, Append: large}); revision < 2 {
+		t.Fatalf("the revision is %d", revision)
+	}
 	want := describe(t, s, "t")
 	first.Shutdown()
 	first.WaitForShutdown()
@@ -152,6 +154,11 @@ func TestRestart(t *testing.T) {
 	defer stop()
 	if _, err := store.ApplySurely(again, s, store.Batch{Thread: "u"}); err == nil || errors.Is(err, store.ErrOutcomeUnknown) {
 		t.Errorf("a known outcome is %v", err)
+	}
+	stale, stopStale := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer stopStale()
+	if _, err := s.Apply(stale, store.Batch{Thread: "t", Base: 1, ID: "2"}); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a batch for a revision that others have followed is %v, and no server is needed to refuse it", err)
 	}
 	serve(t, func(o *server.Options) {
 		o.StoreDir, o.SyncAlways = dir, true

@@ -57,6 +57,18 @@ func request() *abi.SummarizeRequest {
 	return r
 }
 
+// reads asks a policy that masks: a file was read twice.
+func reads() *abi.SummarizeRequest {
+	r := &abi.SummarizeRequest{ThreadID: "t", BudgetTokens: 300, Masking: &abi.Masking{ViewTokens: 2000, GoalTokens: 1800}}
+	for _, n := range []string{"1", "2"} {
+		call := abi.ToolCall{ID: n, Name: "read", Arguments: map[string]any{"path": "/src/retry.go"}}
+		r.Messages = append(r.Messages,
+			abi.Message{ID: "call" + n, Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{call}},
+			abi.Message{ID: "result" + n, Role: abi.RoleTool, ToolCallID: n, Content: []abi.ContentBlock{abi.Text(strings.Repeat("it fails each night. ", 50))}})
+	}
+	return r
+}
+
 // serves opens a policy and asks it. A scripted model replaces one that is granted.
 func serves(t *testing.T, m *host.Module, use summarizers.Use, policy string, grants host.Grants) {
 	t.Helper()
@@ -69,6 +81,13 @@ func serves(t *testing.T, m *host.Module, use summarizers.Use, policy string, gr
 		d, err := p.Admit(t.Context(), &abi.AdmitRequest{TokensBefore: &tokens, RangeTokens: 170_000, WindowTokens: 200_000, MaxAttempts: 9})
 		if err != nil || !d.Allowed || d.Detail == "" {
 			t.Errorf("%s: %+v, %v", policy, d, err)
+		}
+		return
+	}
+	if policy == "gc" {
+		s, err := p.Summarize(t.Context(), reads())
+		if err != nil || len(s.Masks) != 1 || s.Masks[0].MessageID != "result1" || s.Masks[0].Reason != abi.MaskSuperseded || s.Masks[0].By != "result2" {
+			t.Errorf("%s: %+v, %v", policy, s, err)
 		}
 		return
 	}
@@ -106,7 +125,7 @@ func TestPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := load(t, spec)
-	for _, policy := range []string{"", "ledger", "extract", "mask", "hybrid"} {
+	for _, policy := range []string{"", "ledger", "extract", "mask", "gc", "hybrid"} {
 		serves(t, without, summarizers.UseSummarize, policy, host.Grants{})
 	}
 	p, err := summarizers.Open(t.Context(), without, summarizers.Config{Use: summarizers.UseSummarize, Policy: "anchored"})
@@ -188,7 +207,7 @@ func TestDamage(t *testing.T) {
 func TestEachBuildsAlone(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		testskip.Skip(t, "builds seven guests; run without -short")
+		testskip.Skip(t, "builds a guest for each policy; run without -short")
 	}
 	for _, kind := range []struct {
 		use  summarizers.Use

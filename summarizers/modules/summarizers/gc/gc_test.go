@@ -181,7 +181,7 @@ func TestFailedInput(t *testing.T) {
 	s.list[failed+1].Content = []mortise.ContentBlock{mortise.Text("no match")}
 	s.list[failed].Content = []mortise.ContentBlock{{Type: mortise.BlockThinking, Text: "hm", Signature: "s"}}
 	if got := s.ask(t, 60_000); len(got) != 0 {
-		t.Errorf("masked beside thoughts %v", got)
+		t.Errorf("arguments with signed thoughts are masked: %v", got)
 	}
 }
 
