@@ -21,7 +21,7 @@ func (p *Proxy) gate(ctx context.Context, m *message, h *held) {
 	case reason != "":
 		err = p.toClient.line(append(denial(m.id, reason), '\n'))
 	default:
-		p.passes(m, c)
+		p.asks(m, asked{call: c})
 		err = p.toServer.line(line)
 	}
 	if err != nil {
@@ -83,55 +83,45 @@ func (p *Proxy) added(m *message, input any) []byte {
 
 func (p *Proxy) name(tool string) string { return "mcp__" + p.cfg.Server + "__" + tool }
 
-// response passes a message of the server on, or has plugins look at it first.
+// response passes a message of the server on, or has plugins look at it first. Where they look at results, an answer to nothing that
+// the server was asked is dropped: one that comes twice, or before the server has the call.
 func (p *Proxy) response(ctx context.Context, line []byte) error {
 	if all, ok := batchOf(line); ok {
-		return p.batch(ctx, line, all, p.toClient, p.response, func(m *message) bool {
-			c, lists := p.answered(m)
-			return c != nil || lists
-		})
+		return p.batch(ctx, line, all, p.toClient, p.response, (*message).response)
 	}
 	m, err := read(line)
 	if err != nil {
 		p.cfg.Logger.WarnContext(ctx, "a message of the server was dropped", "error", err)
 		return nil
 	}
-	c, lists := p.answered(m)
-	if c == nil && !lists {
+	a, ok := p.answers(m)
+	switch {
+	case !ok && p.wants("result"):
+		p.cfg.Logger.WarnContext(ctx, "an answer of the server to no request was dropped", "id", m.id)
+		return nil
+	case a.list:
+		return p.toClient.line(p.listed(ctx, m))
+	case a.call == nil || !p.wants("result"):
 		return p.toClient.line(line)
 	}
-	p.answers.add(func() {
-		var out []byte
-		switch {
-		case lists:
-			out = p.listed(ctx, m)
-		case c.answered:
-			p.cfg.Logger.WarnContext(ctx, "a second answer of the server was dropped", "tool", c.tool)
-			return
-		default:
-			out = p.result(ctx, m, c)
-		}
-		if err := p.toClient.line(out); err != nil {
+	p.results.add(func() {
+		if err := p.toClient.line(p.result(ctx, m, a.call)); err != nil {
 			p.cfg.Logger.WarnContext(ctx, "a result was lost", "error", err)
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.lists, m.key)
-		if c != nil {
-			c.input, c.answered = nil, true
 		}
 	})
 	return nil
 }
 
-// answered is what the client asked for that a message answers.
-func (p *Proxy) answered(m *message) (c *call, lists bool) {
-	if !m.response() {
-		return nil, false
+// answers returns what a message answers, and forgets it. It reports false for an answer to no request. An error without an id is none.
+func (p *Proxy) answers(m *message) (a asked, ok bool) {
+	if !m.response() || m.id == "null" {
+		return asked{}, true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.passed[m.key], p.lists[m.key]
+	a, ok = p.asked[m.key]
+	delete(p.asked, m.key)
+	return a, ok
 }
 
 // result lets plugins replace the result of a call: content and structured content alike.

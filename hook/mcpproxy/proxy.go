@@ -33,16 +33,15 @@ type Proxy struct {
 	cfg Config
 
 	mu sync.Mutex
-	// held are calls that plugins look at, passed those that the server has, lists requests for tools, by id; tasks are calls
-	// whose result comes later, by the id of the task.
-	held   map[string]*held
-	passed map[string]*call
-	lists  map[string]bool
-	tasks  map[string]*call
+	// held are calls that plugins look at, asked the requests that the server has and has not answered, by id; tasks are calls whose
+	// result comes later, by the id of the task.
+	held  map[string]*held
+	asked map[string]asked
+	tasks map[string]*call
 
 	toServer, toClient *writer
-	// gates are calls on their way to the server, answers results on their way to the client.
-	gates, answers turns
+	// gates are calls on their way to the server, results answers on their way to the client.
+	gates, results turns
 }
 
 // turns executes functions one after the other, in the order in which they were added.
@@ -71,8 +70,12 @@ type held struct{ cancelled bool }
 type call struct {
 	tool  string
 	input any
-	// answered calls are kept, so that no second answer passes.
-	answered bool
+}
+
+// asked is a request that the server has: a call, one for a page of tools, or another one.
+type asked struct {
+	call *call
+	list bool
 }
 
 // writer writes one message at a time.
@@ -96,7 +99,7 @@ func New(cfg Config) (*Proxy, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Proxy{cfg: cfg, held: map[string]*held{}, passed: map[string]*call{}, lists: map[string]bool{}, tasks: map[string]*call{}}, nil
+	return &Proxy{cfg: cfg, held: map[string]*held{}, asked: map[string]asked{}, tasks: map[string]*call{}}, nil
 }
 
 // Run copies until a side ends. The caller closes the streams of the other one then.
@@ -112,7 +115,7 @@ func (p *Proxy) Run(ctx context.Context, client io.Reader, toClient io.Writer, s
 		requests <- err
 	}()
 	err := p.copy(ctx, server, p.response)
-	p.answers.all.Wait() // what the server answered before it ended
+	p.results.all.Wait() // what the server answered before it ended
 	if err != nil {
 		return fmt.Errorf("mcpproxy: the server's output: %w", err)
 	}
@@ -161,21 +164,25 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // request passes a message of the client on, or has plugins look at it first.
 func (p *Proxy) request(ctx context.Context, line []byte) error {
 	if all, ok := batchOf(line); ok {
-		return p.batch(ctx, line, all, p.toServer, p.request, func(m *message) bool { return m.method == "tools/call" })
+		return p.batch(ctx, line, all, p.toServer, p.request, func(m *message) bool {
+			p.asks(m, asked{}) // if the list passes as it is
+			return m.method == "tools/call"
+		})
 	}
 	m, err := read(line)
 	if err != nil {
 		p.cfg.Logger.WarnContext(ctx, "a message was dropped", "error", err)
 		return nil
 	}
+	a := asked{}
 	switch m.method {
 	case "tools/call":
 		if m.id == "" {
 			return nil // a call without an id has no answer, and would be one without a gate
 		}
 		if tool := m.text("params", "name"); !p.wants("call") && p.cfg.Pins.blocked(tool) == "" {
-			p.passes(m, &call{tool: tool, input: map[string]any{}})
-			return p.toServer.line(line)
+			a.call = &call{tool: tool, input: map[string]any{}}
+			break
 		}
 		h := &held{}
 		p.mu.Lock()
@@ -184,11 +191,9 @@ func (p *Proxy) request(ctx context.Context, line []byte) error {
 		p.gates.add(func() { p.gate(ctx, m, h) })
 		return nil
 	case "tools/list":
-		p.mu.Lock()
-		p.lists[m.key] = true
-		p.mu.Unlock()
+		a.list = true
 	case "tasks/result":
-		p.taskResult(m)
+		a.call = p.task(m.text("params", "taskId"))
 	case "initialize":
 		p.ask(ctx, "initialize", map[string]any{}) //nolint:errcheck // plugins may exclude tools, and no more
 	case "notifications/cancelled":
@@ -196,6 +201,7 @@ func (p *Proxy) request(ctx context.Context, line []byte) error {
 			return nil
 		}
 	}
+	p.asks(m, a)
 	return p.toServer.line(line)
 }
 
@@ -212,23 +218,21 @@ func (p *Proxy) batch(ctx context.Context, line []byte, all [][]byte, to *writer
 	return nil
 }
 
-// passes remembers a call that the server gets, if a plugin wants to look at its result.
-func (p *Proxy) passes(m *message, c *call) {
-	if !p.wants("result") {
+// asks remembers a request that the server gets.
+func (p *Proxy) asks(m *message, a asked) {
+	if m.id == "" || m.method == "" {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.passed[m.key] = c
+	p.asked[m.key] = a
 }
 
-// taskResult remembers a request for the result of a call that the server executes as a task.
-func (p *Proxy) taskResult(m *message) {
+// task is the call that the server executes as a task, nil if there is none.
+func (p *Proxy) task(id string) *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.tasks[m.text("params", "taskId")]; c != nil {
-		p.passed[m.key] = &call{tool: c.tool, input: c.input}
-	}
+	return p.tasks[id]
 }
 
 // cancelled reports whether a cancellation is of a call that the server does not have yet.

@@ -316,6 +316,15 @@ func TestAnswers(t *testing.T) {
 	s.expect(s.server, callLine("8", "x"))
 	s.write(s.fromSrv, strings.Replace(wrong, "1e400", "1", 1))
 	s.expect(s.client, `{"jsonrpc":"2.0","id":8,"error":{"code":-32000,"data":{"n":1,"why":"[redacted]"},"message":"no key [redacted]"}}`)
+	// An answer that comes before the call, or is spelled as no client would, is to nothing that was asked.
+	s.write(s.toProxy, callLine("9007199254740993", "x"))
+	s.expect(s.server, callLine("9007199254740993", "x"))
+	for _, id := range []string{"10", "9007199254740993.5"} {
+		s.write(s.fromSrv, `{"jsonrpc":"2.0","id":`+id+`,"result":`+secret+`}`)
+	}
+	parse := `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`
+	go s.write(s.fromSrv, parse)
+	s.expect(s.client, parse)
 }
 
 // TestLists: a page of tools keeps its cursor when tools are excluded, also when none is left.
