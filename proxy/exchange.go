@@ -108,35 +108,6 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request, up *upstream, p w
 	x.forward(ctx, w)
 }
 
-// forward sends the request and relays the answer. A request on which nothing acts is sent while its lane is found.
-func (x *exchange) forward(ctx context.Context, w http.ResponseWriter) {
-	prepared := make(chan struct{})
-	prepare := func() {
-		defer close(prepared)
-		x.guarded(ctx, func() { x.prepare(ctx) })
-	}
-	send := x.sendRaw
-	if x.s.acts && x.why == "" {
-		prepare()
-		if x.refusal != "" {
-			x.release()
-			fail(w, x.proto, http.StatusForbidden, x.refusal)
-			return
-		}
-		send = func(ctx context.Context) (*http.Response, error) { return x.post(ctx, nil) }
-	} else {
-		go prepare()
-	}
-	resp, err := send(ctx) //nolint:bodyclose // closed by respond
-	<-prepared
-	defer x.release()
-	if err != nil {
-		x.s.unreachable(w, x.r, err)
-		return
-	}
-	x.respond(ctx, w, resp)
-}
-
 // parse reads the body, and reports whether it is understood.
 func (x *exchange) parse() bool {
 	body, err := wire.Decode(x.r.Header.Get("Content-Encoding"), x.raw)
@@ -367,58 +338,6 @@ func (x *exchange) save(ctx context.Context) {
 		x.ln.Plugins = lane.Pack(a.state.Store().Export())
 	}
 	_ = x.s.lanes.Save(ctx, x.ln) // counted and logged there
-}
-
-// forwardOnly sends the request and copies the answer.
-func (x *exchange) forwardOnly(ctx context.Context, w http.ResponseWriter) {
-	resp, err := x.post(ctx, nil)
-	if err != nil {
-		x.s.unreachable(w, x.r, err)
-		return
-	}
-	defer func() { _ = resp.Body.Close() }()
-	x.s.relayRaw(w, resp, nil)
-}
-
-// post sends what became of the request, or another body.
-func (x *exchange) post(ctx context.Context, body []byte) (*http.Response, error) {
-	if body == nil && !x.acted {
-		return x.sendRaw(ctx)
-	}
-	if body == nil {
-		body = x.body
-	}
-	return x.s.sendBytes(ctx, x.r, x.up, body, int64(len(body)), true)
-}
-
-// sendRaw sends the request as it came.
-func (x *exchange) sendRaw(ctx context.Context) (*http.Response, error) {
-	return x.s.sendBytes(ctx, x.r, x.up, x.raw, x.r.ContentLength, false)
-}
-
-// respond relays the answer.
-func (x *exchange) respond(ctx context.Context, w http.ResponseWriter, resp *http.Response) {
-	if resp.StatusCode == http.StatusBadRequest && x.ln != nil && x.why == "" {
-		resp = x.fallBack(ctx, x.overflow(ctx, resp))
-	}
-	defer func() { _ = resp.Body.Close() }()
-	x.guarded(ctx, func() { x.plan = x.planner() })
-	transforms := x.gates || x.replaces || len(x.hidden) > 0
-	if !transforms {
-		x.raw, x.body, x.req = nil, nil, nil // streams are long, and bodies large
-	}
-	switch {
-	case resp.StatusCode != http.StatusOK:
-		if resp.StatusCode == http.StatusTooManyRequests {
-			x.s.rateLimited(x.s.credential(x.r.Header))
-		}
-		x.s.stats.upstreamErrors.Add(1)
-		x.s.relayRaw(w, resp, nil)
-	case transforms:
-		x.transform(ctx, w, resp)
-	default:
-		x.observe(ctx, w, resp)
-	}
 }
 
 // release ends the request's part in its lane.

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -58,20 +57,7 @@ func (k *killed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (k *killed) start(t *testing.T) {
 	t.Helper()
-	cmd := proxyCommand(t, "--config", filepath.Join(k.dir, "mortise.yaml"), "--store", filepath.Join(k.dir, "proxy.db"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fmt.Fscanf(out, "proxy %s\nadmin %s\n", &k.listen, &k.admin); err != nil {
-		t.Fatalf("%v: %s", err, &errs)
-	}
-	k.cmd = cmd
+	k.cmd, k.listen, k.admin, _ = runProxy(t, filepath.Join(k.dir, "mortise.yaml"), filepath.Join(k.dir, "proxy.db"))
 }
 
 func (k *killed) kill() {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -110,33 +111,39 @@ func (c *coder) ask() *wire.Answer {
 	return &s.Answer
 }
 
-// startProxy runs the command until the test ends, or stop is called.
-func startProxy(t *testing.T, config, store string) (listen, admin string, stop func()) {
+// runProxy starts the command on free ports, and returns where it listens and what it writes to standard error.
+func runProxy(t *testing.T, config, store string) (cmd *exec.Cmd, listen, admin string, errs *bytes.Buffer) {
 	t.Helper()
-	cmd := proxyCommand(t, "--config", config, "--store", store, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
+	cmd, errs = proxyCommand(t, "--config", config, "--store", store, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"), &bytes.Buffer{}
+	cmd.Stderr = errs
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		_, err = fmt.Fscanf(out, "proxy %s\nadmin %s\n", &listen, &admin)
 	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, errs)
+	}
+	return cmd, listen, admin, errs
+}
+
+// startProxy runs the command until the test ends, or stop is called.
+func startProxy(t *testing.T, config, store string) (listen, admin string, stop func()) {
+	t.Helper()
+	cmd, listen, admin, errs := runProxy(t, config, store)
 	ended := false
 	stop = func() {
 		if !ended {
 			ended = true
 			_ = cmd.Process.Signal(os.Interrupt)
 			if err := cmd.Wait(); err != nil && t.Context().Err() == nil {
-				t.Errorf("%v: %s", err, &errs)
+				t.Errorf("%v: %s", err, errs)
 			}
 		}
 	}
 	t.Cleanup(stop)
-	if _, err := fmt.Fscanf(out, "proxy %s\nadmin %s\n", &listen, &admin); err != nil {
-		t.Fatalf("%v: %s", err, &errs)
-	}
 	return listen, admin, stop
 }
 
