@@ -75,7 +75,7 @@ func (m *Mailbox) judge(ctx context.Context, r Request, e *queue.Entry, foregrou
 		return nil
 	}
 	list, refusal := m.bound(open.ID, image, r.Decisions)
-	waits := open.Status == RunWaiting && t.Claim == nil && !r.At.After(m.queue.Now())
+	waits := open.Status == RunWaiting && !r.At.After(m.queue.Now())
 	if refusal != nil && waits && r.decides() && !r.Late {
 		_, before, err := m.submitted(ctx, *e, r)
 		if err != nil || !before {

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -92,6 +93,32 @@ func TestWrongDecision(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWrongDecision_unsettled: a run waits from its checkpoint on, also while its execution is not settled yet.
+func TestWrongDecision_unsettled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mem, settle := memstore.New(), make(chan struct{})
+		q := queueOf(t, mem)
+		p := newProcess(t, &mailboxtest.Faulty{Store: mem, Plan: func(ctx context.Context, operation string) mailboxtest.Fault {
+			if h, err := q.Thread(ctx, "t"); operation == "apply" && err == nil && h.Claim != nil && h.Open.Status == mailbox.RunWaiting {
+				<-settle
+			}
+			return mailboxtest.FaultNone
+		}}, "one", &counter{rounds: 2}, &tools{}, asks{})
+		sub := p.submit(t, request(t, "t", user("go")))
+		synctest.Wait()
+		if h, err := q.Thread(t.Context(), "t"); err != nil || h.Claim == nil || h.Open.Status != mailbox.RunWaiting {
+			t.Fatalf("the thread is %+v, %v", h, err)
+		}
+		other := newProcess(t, mem, "two", &counter{rounds: 2}, &tools{}, asks{})
+		list, err := agentrun.Decisions(agent.Decision{Target: "nobody", Action: agent.ActionResume})
+		must(t, err)
+		other.wantRefusal(t, sub.Run, list...)
+		close(settle)
+		p.await(t, sub)
+	})
 }
 
 // TestGarbledDecision: what cannot be read is no decision.
