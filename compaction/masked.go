@@ -12,7 +12,8 @@ import (
 const leastMasked = 200
 
 // CheckMasks returns why masks cannot be applied to messages: each is of the output of a tool, or of the
-// arguments of a call, among the messages, is named once, has a reason, and nothing pinned is masked.
+// arguments of a call, among the messages, is named once, has a reason, and nothing pinned is masked, nor the
+// arguments in a message with signed thoughts, which a provider may check together with them.
 func CheckMasks(messages []abi.Message, masks []abi.Mask) error {
 	at := places(messages)
 	seen := make(map[abi.Mask]bool, len(masks))
@@ -31,6 +32,8 @@ func CheckMasks(messages []abi.Message, masks []abi.Mask) error {
 			return fmt.Errorf("it masks message %.40q, which is not the output of a tool", k.MessageID)
 		case k.CallID != "" && callAt(&messages[n], k.CallID) < 0:
 			return fmt.Errorf("it masks the call %.40q, which message %.40q does not have", k.CallID, k.MessageID)
+		case k.CallID != "" && thought(&messages[n]):
+			return fmt.Errorf("it masks the call %.40q in message %.40q, whose thoughts are signed", k.CallID, k.MessageID)
 		case maskedBecause(k.Reason, "") == "":
 			return fmt.Errorf("it masks message %.40q for the unknown reason %.40q", k.MessageID, k.Reason)
 		}
@@ -132,6 +135,11 @@ func places(messages []abi.Message) map[string]int {
 
 func callAt(m *abi.Message, id string) int {
 	return slices.IndexFunc(m.ToolCalls, func(c abi.ToolCall) bool { return c.ID == id })
+}
+
+// thought reports a message with signed thoughts.
+func thought(m *abi.Message) bool {
+	return slices.ContainsFunc(m.Content, func(b abi.ContentBlock) bool { return b.Type == abi.BlockThinking && b.Signature != "" })
 }
 
 func contentBytes(content []abi.ContentBlock) int {

@@ -21,7 +21,7 @@ func round(n int) []abi.Message {
 	return []abi.Message{ask, result(fmt.Sprintf("r%d", n), fmt.Sprintf("c%d", n), strings.Repeat(fmt.Sprintf("line of file %d\n", n), 120))}
 }
 
-// masking answers with masks of results, or of the arguments of calls, that are not masked yet.
+// masksOf answers with masks of results, or of the arguments of calls, that are not masked yet and may be.
 func masksOf(r *abi.SummarizeRequest, pick func(i int) bool) []abi.Mask {
 	had := map[string]bool{}
 	for _, k := range r.Masking.Masked {
@@ -33,7 +33,7 @@ func masksOf(r *abi.SummarizeRequest, pick func(i int) bool) []abi.Mask {
 		case had[m.ID] || m.Pinned || !pick(i):
 		case m.Role == abi.RoleTool:
 			out = append(out, abi.Mask{MessageID: m.ID, Reason: abi.MaskSuperseded, By: r.Messages[len(r.Messages)-1].ID})
-		case len(m.ToolCalls) > 0:
+		case len(m.ToolCalls) > 0 && compaction.CheckMasks([]abi.Message{*m}, []abi.Mask{{MessageID: m.ID, CallID: m.ToolCalls[0].ID, Reason: abi.MaskFailedInput}}) == nil:
 			out = append(out, abi.Mask{MessageID: m.ID, CallID: m.ToolCalls[0].ID, Reason: abi.MaskFailedInput})
 		}
 	}
@@ -69,6 +69,8 @@ func TestCheckMasks(t *testing.T) {
 	log := append([]abi.Message{user("u", "hi")}, round(0)...)
 	log = append(log, round(1)...)
 	log[4].Pinned = true
+	log = append(log, round(2)...)
+	log[5].Content = []abi.ContentBlock{{Type: abi.BlockThinking, Text: "hm", Signature: "s"}}
 	ok := abi.Mask{MessageID: "r0", Reason: abi.MaskDuplicate}
 	for want, masks := range map[string][]abi.Mask{
 		"":                             {ok, {MessageID: "a1", CallID: "c1", Reason: abi.MaskFailedInput}},
@@ -77,6 +79,7 @@ func TestCheckMasks(t *testing.T) {
 		"is pinned":                    {{MessageID: "r1", Reason: abi.MaskDuplicate}},
 		"is not the output of a tool":  {{MessageID: "u", Reason: abi.MaskDuplicate}},
 		`does not have`:                {{MessageID: "a1", CallID: "c0", Reason: abi.MaskFailedInput}},
+		"whose thoughts are signed":    {{MessageID: "a2", CallID: "c2", Reason: abi.MaskFailedInput}},
 		`for the unknown reason "old"`: {{MessageID: "r0", Reason: "old"}},
 	} {
 		err := compaction.CheckMasks(log, masks)
