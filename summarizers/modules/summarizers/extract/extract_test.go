@@ -3,6 +3,7 @@ package extract_test
 import (
 	"errors"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -75,7 +76,7 @@ func TestDeterministicAndLabelled(t *testing.T) {
 	t.Parallel()
 	a, errA := extract.Summarize(&mortise.SummarizeRequest{Messages: sample(), BudgetTokens: 90})
 	b, errB := extract.Summarize(&mortise.SummarizeRequest{Messages: sample(), BudgetTokens: 90})
-	if errA != nil || errB != nil || *a != *b || a.FromID != "m0" || a.ToID != "m4" || a.Policy != "extract" {
+	if errA != nil || errB != nil || !reflect.DeepEqual(a, b) || a.FromID != "m0" || a.ToID != "m4" || a.Policy != "extract" {
 		t.Errorf("%+v %v, %+v %v", a, errA, b, errB)
 	}
 }
