@@ -64,7 +64,7 @@ const (
 )
 
 // pace is how long the model takes for an answer.
-const pace = 50 * time.Millisecond
+const pace = 20 * time.Millisecond
 
 func documents() []string {
 	return []string{"docs/config.md", "docs/http.md", "docs/conformance.md"}
