@@ -131,16 +131,16 @@ mortise_prompt_tokens_total agent=a model=m: 10`,
 		{Kind: compaction.EventSwapped, PreTokens: 900, PostTokens: 100},
 		{Kind: compaction.EventRefused, PreTokens: 900},
 	} {
-		e.Policy = "extract"
+		e.Policy = "ledger"
 		w.observer.Compaction(ctx, e)
 	}
 	w.is(t, `mortise_compaction_admissions_total reason=cooldown: 6
 mortise_compaction_after_tokens_total: 100
 mortise_compaction_before_tokens_total: 900
-mortise_compaction_duration_seconds policy=extract: 1
-mortise_compaction_events_total kind=refused policy=extract: 1
-mortise_compaction_events_total kind=started policy=extract: 1
-mortise_compaction_events_total kind=swapped policy=extract: 1`,
+mortise_compaction_duration_seconds policy=ledger: 1
+mortise_compaction_events_total kind=refused policy=ledger: 1
+mortise_compaction_events_total kind=started policy=ledger: 1
+mortise_compaction_events_total kind=swapped policy=ledger: 1`,
 		"mortise_compaction_admissions_total", "mortise_compaction_after_tokens_total", "mortise_compaction_before_tokens_total",
 		"mortise_compaction_duration_seconds", "mortise_compaction_events_total")
 

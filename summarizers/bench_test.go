@@ -2,23 +2,20 @@ package summarizers_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/compaction/ledger"
 	"github.com/mortise-dev/mortise/host"
-	"github.com/mortise-dev/mortise/internal/wire"
 	"github.com/mortise-dev/mortise/llm/transcript"
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
-// longSession is a request for a summary of a long coding session, at a tenth of
-// its tokens: the shared recording, else the repository's own, eight times over.
+// longSession is a request for a summary of a long coding session, with its ledger: the shared recording, else the
+// repository's own, four times over.
 func longSession(b *testing.B) *abi.SummarizeRequest {
 	b.Helper()
 	dir := os.Getenv("MORTISE_SHARED")
@@ -34,73 +31,45 @@ func longSession(b *testing.B) *abi.SummarizeRequest {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := &abi.SummarizeRequest{ABI: 1, ThreadID: "t", Policy: "extract"}
+	r := &abi.SummarizeRequest{ABI: 1, ThreadID: "t", BudgetTokens: 4000}
 	for range times {
 		r.Messages = append(r.Messages, f.Conversations[0].Messages()...)
 	}
 	r.ReadFiles, r.ModifiedFiles = compaction.FileOperations(r.Messages)
-	r.BudgetTokens = compaction.Estimate(r.Messages) / 10
+	l := ledger.New()
+	l.Add(r.Messages...)
+	state := ledger.Trim(l.State(), 4*int(r.BudgetTokens))
+	r.Ledger = &state
 	return r
 }
 
-// BenchmarkExtractLong summarizes a long session in the guest, and the same
-// bytes by the same code compiled natively (BenchmarkRequest of the policy's
-// package). x-native is the ratio.
-func BenchmarkExtractLong(b *testing.B) {
+// BenchmarkLedger renders the ledger of a long session in the guest, as the host sends it: with the messages that the
+// summary replaces, and, to compare, without them.
+func BenchmarkLedger(b *testing.B) {
 	request := longSession(b)
-	cache := ""
-	if dir, err := os.UserCacheDir(); err == nil {
-		cache = filepath.Join(dir, "mortise-test")
-	}
-	h, err := host.New(host.Config{CacheDir: cache, Limits: host.Limits{Timeout: time.Minute}})
+	h, err := host.New(host.Config{CacheDir: cacheDir(), Limits: host.Limits{Timeout: time.Minute}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer h.Close(b.Context())
+	b.Cleanup(func() { _ = h.Close(b.Context()) })
 	m, err := h.Load(b.Context(), host.Spec{Path: filepath.Join("..", "testdata", "guests", "summarizers.wasm")})
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, err := summarizers.Open(b.Context(), m, summarizers.Config{Use: summarizers.UseSummarize, Policy: "extract"})
+	p, err := summarizers.Open(b.Context(), m, summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
 	if err != nil {
 		b.Fatal(err)
 	}
-	native := nativeTime(b, request)
-	for b.Loop() {
-		if _, err := p.Summarize(b.Context(), request); err != nil {
-			b.Fatal(err)
-		}
+	alone := *request
+	alone.Messages = nil
+	for name, r := range map[string]*abi.SummarizeRequest{"with messages": request, "alone": &alone} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := p.Summarize(b.Context(), r); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(compaction.Estimate(r.Messages)), "tokens")
+		})
 	}
-	b.ReportMetric(float64(compaction.Estimate(request.Messages)), "tokens")
-	b.ReportMetric(float64(native)/1e6, "native-ms")
-	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(native), "x-native")
-}
-
-// nativeTime runs the policy's own benchmark on the request, in its module.
-func nativeTime(b *testing.B, r *abi.SummarizeRequest) time.Duration {
-	b.Helper()
-	data, err := wire.MessagePack.Marshal(r)
-	if err != nil {
-		b.Fatal(err)
-	}
-	path := filepath.Join(b.TempDir(), "request.msgpack")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		b.Fatal(err)
-	}
-	cmd := exec.CommandContext(b.Context(), "go", "test", "-run", "^$", "-bench", "^BenchmarkRequest$", "-benchtime", "5x", "./extract")
-	cmd.Dir = filepath.Join("modules", "summarizers")
-	cmd.Env = append(os.Environ(), "MORTISE_REQUEST="+path)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		b.Fatalf("the native benchmark: %v\n%s", err, out)
-	}
-	found := regexp.MustCompile(`(\d+) ns/op`).FindSubmatch(out)
-	if found == nil {
-		b.Fatalf("the native benchmark says no time:\n%s", out)
-	}
-	ns, err := strconv.ParseInt(string(found[1]), 10, 64)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(ns)
 }

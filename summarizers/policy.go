@@ -122,7 +122,7 @@ func (p *Policy) Name() string {
 }
 
 // Summarize asks the guest to replace a range of messages. An answer that cannot be a summary is an error.
-// When the guest names a way in which its policy did so (as hybrid does), that stands in the compaction's event.
+// When the guest names a way in which its policy did so, that stands in the compaction's event.
 func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
 	summary, err := p.trySummarize(ctx, r)
 	for guest.NotBegun(err) {

@@ -67,12 +67,12 @@ func conversation() []abi.Message {
 	return out
 }
 
-func TestExtractKeepsWhatMatters(t *testing.T) {
+func TestLedgerKeepsWhatMatters(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []host.EngineName{host.EngineNative, host.EngineExtism} {
 		t.Run(string(engine), func(t *testing.T) {
 			t.Parallel()
-			p, err := summarizers.Open(t.Context(), load(t, engine, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "extract"})
+			p, err := summarizers.Open(t.Context(), load(t, engine, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestExtractKeepsWhatMatters(t *testing.T) {
 			if len(s.Text) > 400*4 {
 				t.Errorf("%d bytes for a budget of 400 tokens", len(s.Text))
 			}
-			if p.Name() != "summarizers/extract" {
+			if p.Name() != "summarizers/ledger" {
 				t.Errorf("name %q", p.Name())
 			}
 		})

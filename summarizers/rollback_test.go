@@ -27,7 +27,7 @@ func broken(t *testing.T, mode string) host.Spec {
 // TestSwapProbes: a binary that fails on the built-in sample does not go live.
 func TestSwapProbes(t *testing.T) {
 	t.Parallel()
-	p := faulty(t, load(t, host.EngineNative, "summarizers"), "extract")
+	p := faulty(t, load(t, host.EngineNative, "summarizers"), "ledger")
 	for mode, says := range map[string]string{
 		"panic": "guest panicked: on purpose", "trap": "exit code 3", "nil": "neither an answer nor an error",
 		"empty": "it answered nothing", "input": "its answer has", "lies": "which was not asked for",
@@ -37,7 +37,7 @@ func TestSwapProbes(t *testing.T) {
 			t.Errorf("%s: error %v does not say %q", mode, err, says)
 		}
 	}
-	if p.Info().Generation != 1 || p.Name() != "summarizers/extract" {
+	if p.Info().Generation != 1 || p.Name() != "summarizers/ledger" {
 		t.Errorf("%s, generation %d", p.Name(), p.Info().Generation)
 	}
 }
@@ -50,7 +50,7 @@ func TestSwapRollsBack(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			m := load(t, host.EngineNative, "summarizers")
-			p, mask := faulty(t, m, "extract"), faulty(t, load(t, host.EngineNative, "summarizers"), "mask")
+			p, mask := faulty(t, m, "ledger"), faulty(t, load(t, host.EngineNative, "summarizers"), "mask")
 			chain, err := summarizers.NewChain(summarizers.Link{Name: "live", Summarizer: p}, summarizers.Link{Name: "mask", Summarizer: mask})
 			if err != nil {
 				t.Fatal(err)

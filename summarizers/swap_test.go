@@ -73,12 +73,12 @@ func TestSwapPolicy(t *testing.T) {
 
 func TestSwapPolicyRefuses(t *testing.T) {
 	t.Parallel()
-	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "extract"})
+	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for says, spec := range map[string]host.Spec{
-		`knows no policy "extract"`:   fixed(t),
+		`knows no policy "ledger"`:    fixed(t),
 		"speaks ABI 8 to 8":           fixed(t, `"min":1,"max":1`, `"min":8,"max":8`),
 		`has no export "summarize"`:   {Path: filepath.Join("..", "testdata", "guests", "admission.wasm")},
 		"was not found; check":        {Path: "gone.wasm"},

@@ -36,7 +36,7 @@ compaction:
   threshold_tokens: 8000
   keep_recent_tokens: 3000
   summary_tokens: 1500
-  summarizer: {policy: extract}
+  summarizer: {policy: ledger}
   admission: {%squota: {cooldown: 0s}, signals: {headroom_mib: 900000000}}
 `, tc.admission)), session)
 			if code != cli.ExitOK {

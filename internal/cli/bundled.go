@@ -33,10 +33,23 @@ func (c *PolicyConfig) validate() error {
 		return errors.New("config: stands without a policy or a module; name one")
 	case c.Module == "" && c.SHA256 != "":
 		return errors.New("sha256: is for a module of your own; name one with module, or leave it out")
+	case c.isBundled() && gone(c.Policy) != "":
+		return fmt.Errorf("policy: %s no longer exists; write policy: %s", c.Policy, gone(c.Policy))
 	case c.isBundled() && bundled.NeedsModel(c.Policy) && len(c.Grants.Model) == 0:
-		return fmt.Errorf("policy: %s asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: hybrid", c.Policy)
+		return fmt.Errorf("policy: %s asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: ledger", c.Policy)
 	}
 	return c.ModuleConfig.validate()
+}
+
+// gone returns what replaces a bundled policy that was removed, empty for any other.
+func gone(policy string) string {
+	switch policy {
+	case "extract":
+		return "ledger"
+	case "hybrid":
+		return "ledger, or anchored with grants: {model: {summarizer: NAME}}"
+	}
+	return ""
 }
 
 // source returns the place of a policy's binary: in the program, or in the config's file.

@@ -29,9 +29,9 @@ func TestBundledPolicies(t *testing.T) {
 	session := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
 	for name, tc := range map[string]struct{ summarizer, fallback, admission, by, reason string }{
 		"default":          {"{}", "{}", "cost", "summarizers/ledger", ""},
-		"extract":          {"{policy: extract}", "{}", "quota", "summarizers/extract", ""},
+		"ledger":           {"{policy: ledger}", "{}", "quota", "summarizers/ledger", ""},
 		"mask":             {"{policy: mask, config: {hint: read the log}}", "{}", "cost, config: {remaining_steps: 200}", "summarizers/mask", ""},
-		"hybrid":           {"{policy: hybrid}", "{}", "threshold, config: {high_per_mille: 100, low_per_mille: 100}", "summarizers/hybrid/ledger", ""},
+		"threshold":        {"{policy: mask}", "{policy: ledger}", "threshold, config: {high_per_mille: 100, low_per_mille: 100}", "summarizers/mask", ""},
 		"own and fallback": {"{module: $ROOT/internal/cli/testdata/trap.wasm}", "{policy: mask}", "quota", "summarizers/mask", "fallback after traps: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,10 +60,12 @@ func TestBundledRefusals(t *testing.T) {
 		text, says string
 		code       cli.ExitCode
 	}{
-		"no model":        {"compaction: {summarizer: {policy: anchored}}\n", "compaction.summarizer: policy: anchored asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: hybrid", cli.ExitConfig},
+		"no model":        {"compaction: {summarizer: {policy: anchored}}\n", "compaction.summarizer: policy: anchored asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: ledger", cli.ExitConfig},
 		"sum":             {"compaction: {summarizer: {policy: mask, sha256: '" + strings.Repeat("ab", 32) + "'}}\n", "compaction.summarizer: sha256: is for a module of your own", cli.ExitConfig},
 		"config alone":    {"compaction: {summarizer: {config: {hint: x}}}\n", "compaction.summarizer: config: stands without a policy or a module", cli.ExitConfig},
-		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows ledger, extract, mask, gc, anchored, hybrid`, cli.ExitConfig},
+		"extract":         {"compaction: {summarizer: {policy: extract}}\n", "compaction.summarizer: policy: extract no longer exists; write policy: ledger", cli.ExitConfig},
+		"hybrid falls":    {"compaction: {fallback: {policy: hybrid}}\n", "compaction.fallback: policy: hybrid no longer exists; write policy: ledger, or anchored with grants: {model: {summarizer: NAME}}", cli.ExitConfig},
+		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows ledger, mask, gc, anchored`, cli.ExitConfig},
 		"unknown admits":  {"compaction: {summarizer: {policy: mask}, admission: {policy: magic}}\n", `module "admission": knows no policy "magic"; it knows cost, quota, threshold`, cli.ExitConfig},
 		"config is wrong": {"compaction: {summarizer: {policy: mask, config: {zzz: 1}}}\n", `additional properties 'zzz'`, cli.ExitConfig},
 	} {

@@ -78,8 +78,8 @@ func newCompactEval(s Streams) *cobra.Command {
 		Long:  evalLong,
 		Example: `  mortise compact eval examples/sessions/review.jsonl
   mortise compact eval --module mine.wasm --budgets 5%,10% --plot survival.svg sessions/
-  mortise compact eval --probes probes/ --policies extract --min-survival 0.8 sessions/
-  mortise compact eval --policies extract proxy.db
+  mortise compact eval --probes probes/ --policies ledger --min-survival 0.8 sessions/
+  mortise compact eval --policies ledger proxy.db
   mortise compact eval --future ~/.claude/projects/`,
 		Args: takesSome("TRANSCRIPT|FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {

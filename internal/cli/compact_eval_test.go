@@ -55,7 +55,7 @@ func measure(t *testing.T, args ...string) (cli.ExitCode, *evalReport, string) {
 func TestCompactEvalOnOwnSessions(t *testing.T) {
 	t.Parallel()
 	code, r, stderr := measure(t, "--config", demoConfig(t), "--budgets", "10%,2000", "--chain", "1,2",
-		"--policies", "extract,baselines,fallback", filepath.Join(root(t), "examples", "sessions", "review.jsonl"))
+		"--policies", "ledger,baselines,fallback", filepath.Join(root(t), "examples", "sessions", "review.jsonl"))
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
@@ -78,8 +78,8 @@ func TestCompactEvalOnOwnSessions(t *testing.T) {
 		}
 	}
 	for _, set := range r.Sets {
-		if policy, rule := literal[set.Name+" extract"], literal[set.Name+" last-n"]; policy <= rule {
-			t.Errorf("%s: extract keeps %.2f, the last bytes %.2f", set.Name, policy, rule)
+		if policy, rule := literal[set.Name+" ledger"], literal[set.Name+" last-n"]; policy <= rule {
+			t.Errorf("%s: ledger keeps %.2f, the last bytes %.2f", set.Name, policy, rule)
 		}
 	}
 	if !strings.Contains(stderr, "100%  ") || strings.Contains(stderr, "\r") {
@@ -109,11 +109,11 @@ func TestCompactEvalMeasuresAnyModule(t *testing.T) {
 	session, probes := write(t, "notes.json", []byte(notes)), write(t, "facts.jsonl", []byte(noteProbes))
 	own := filepath.Join("testdata", "fixed.wasm")
 	args := []string{"--quiet", "--chain", "1", "--budgets", "90%", "--probes", probes, "--module", filepath.Join(root(t), "testdata", "guests", "summarizers.wasm")}
-	code, r, stderr := measure(t, append(args, "--policies", "extract,"+own, session)...)
+	code, r, stderr := measure(t, append(args, "--policies", "ledger,"+own, session)...)
 	if code != cli.ExitOK || len(r.Cells) != 2 {
 		t.Fatalf("exit code %d, %d cells: %s", code, len(r.Cells), stderr)
 	}
-	if c := r.Cells[0]; c.Contender != "extract" || c.Literal != 1 || c.Grounded != 1 {
+	if c := r.Cells[0]; c.Contender != "ledger" || c.Literal != 1 || c.Grounded != 1 {
 		t.Errorf("%+v", c)
 	}
 	if c := r.Cells[1]; c.Contender != "fixed/fixed" || c.Literal != 0 || c.Structure.Failed["tags"] != 1 {
@@ -121,16 +121,16 @@ func TestCompactEvalMeasuresAnyModule(t *testing.T) {
 	}
 
 	// A threshold names what is below it, and the code says so.
-	code, _, stderr = measure(t, append(args, "--policies", "extract,"+own, "--min-survival", "0.8", "--min-grounded", "0.5", session)...)
+	code, _, stderr = measure(t, append(args, "--policies", "ledger,"+own, "--min-survival", "0.8", "--min-grounded", "0.5", session)...)
 	for _, says := range []string{"fixed/fixed on facts at 90% keeps 0.000, below --min-survival 0.8", "fixed/fixed on facts at 90% keeps 0.000 grounded, below --min-grounded 0.5"} {
 		if !strings.Contains(stderr, says) {
 			t.Errorf("%q does not say %q", stderr, says)
 		}
 	}
-	if code != cli.ExitRun || strings.Contains(stderr, "extract on") {
+	if code != cli.ExitRun || strings.Contains(stderr, "ledger on") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if code, _, stderr = measure(t, append(args, "--policies", "extract,last-n", "--min-survival", "0.8", session)...); code != cli.ExitOK {
+	if code, _, stderr = measure(t, append(args, "--policies", "ledger,last-n", "--min-survival", "0.8", session)...); code != cli.ExitOK {
 		t.Errorf("nothing is below, and the code is %d: %s", code, stderr)
 	}
 }
@@ -140,8 +140,8 @@ func TestCompactEvalMeasuresAnyModule(t *testing.T) {
 func TestCompactEvalTellsWhatNeverWorks(t *testing.T) {
 	t.Parallel()
 	session := write(t, "notes.json", []byte(notes))
-	code, r, stderr := measure(t, "-q", "--chain", "1", "--budgets", "1", "--policies", "extract", "-c", demoConfig(t), session)
-	if code != cli.ExitRun || !strings.Contains(stderr, "extract on notes.json at 1 failed each of 1 times: ") || !strings.Contains(stderr, "too small for a summary") {
+	code, r, stderr := measure(t, "-q", "--chain", "1", "--budgets", "1", "--policies", "ledger", "-c", demoConfig(t), session)
+	if code != cli.ExitRun || !strings.Contains(stderr, "ledger on notes.json at 1 failed each of 1 times: ") || !strings.Contains(stderr, "too small for a summary") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if len(r.Cells) != 1 || r.Cells[0].Failures != 1 {
@@ -158,7 +158,7 @@ func TestCompactEvalWithoutConfig(t *testing.T) {
 	for _, c := range r.Cells {
 		names = append(names, c.Contender)
 	}
-	if code != cli.ExitOK || !slices.Equal(names, []string{"ledger", "extract", "mask", "hybrid"}) {
+	if code != cli.ExitOK || !slices.Equal(names, []string{"ledger", "mask"}) {
 		t.Errorf("exit code %d, contenders %q: %s", code, names, stderr)
 	}
 	if len(r.LeftOut) != 2 || !strings.Contains(stderr, "left out: gc: writes no text") || !strings.Contains(stderr, "left out: anchored: asks a model") {
@@ -270,7 +270,7 @@ func TestCompactEvalRefuses(t *testing.T) {
 		"wrong probe":       {[]string{"--probes", wrong, session}, cli.ExitSession, `wrong.jsonl: line 3: json: unknown field "answer"`},
 		"unknown session":   {[]string{"--probes", elsewhere, session}, cli.ExitSession, `probe "x": conversation "nobody": no recording fits; there are notes.json:c0001`},
 		"nothing to probe":  {[]string{write(t, "hi.json", []byte(oneMessage))}, cli.ExitSession, "no probe could be made"},
-		"needs a model":     {[]string{"--policies", "anchored", "--probes", probes, session}, cli.ExitUsage, "anchored asks a model, and none is asked here; name hybrid"},
+		"needs a model":     {[]string{"--policies", "anchored", "--probes", probes, session}, cli.ExitUsage, "anchored asks a model, and none is asked here; name another"},
 		"missing module":    {[]string{"--policies", "nowhere.wasm", session}, cli.ExitModule, "nowhere.wasm"},
 		"not a summarizer":  {[]string{"--module", "../../testdata/guests/admission.wasm", session}, cli.ExitModule, `has no export "summarize"`},
 		"unknown policy":    {[]string{"--policies", "x", "-c", demoConfig(t), session}, cli.ExitConfig, `knows no policy "x"`},
@@ -300,11 +300,11 @@ func TestCompactEvalIsInterrupted(t *testing.T) {
 }
 
 // TestCompactEvalOnRealInputs runs the command of docs/compaction.md, on fewer
-// contenders; extract must be better grounded than the best of them where it is.
+// contenders; ledger must be better grounded than the best of them.
 func TestCompactEvalOnRealInputs(t *testing.T) {
 	t.Parallel()
 	dir := shared(t)
-	code, r, stderr := measure(t, "-q", "--config", demoConfig(t), "--policies", "extract,index+last-n", "--chain", "1",
+	code, r, stderr := measure(t, "-q", "--config", demoConfig(t), "--policies", "ledger,index+last-n", "--chain", "1",
 		"--probes", filepath.Join(dir, "..", "probes"), dir)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
@@ -323,11 +323,9 @@ func TestCompactEvalOnRealInputs(t *testing.T) {
 	if !slices.ContainsFunc(r.LeftOut, func(s string) bool { return strings.HasPrefix(s, "mini-swe-agent: 12 of 12 probes are withdrawn") }) {
 		t.Errorf("left out: %q", r.LeftOut)
 	}
-	// On QMSum extract is below the baselines since words of other sentences no
-	// longer ground a fact: .34, the end with an index .49.
-	for _, set := range []string{"bfcl-memory", "tau-bench"} {
-		if got, least := grounded[set+" extract"], grounded[set+" index+last-n"]; got <= least {
-			t.Errorf("%s: extract keeps %.3f grounded, the best baseline %.3f", set, got, least)
+	for _, set := range sets {
+		if got, least := grounded[set+" ledger"], grounded[set+" index+last-n"]; got <= least {
+			t.Errorf("%s: ledger keeps %.3f grounded, the best baseline %.3f", set, got, least)
 		}
 	}
 }

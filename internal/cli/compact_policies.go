@@ -183,7 +183,7 @@ func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, pr
 		return nil, with(ExitConfig, fmt.Errorf("config: compaction.summarizer: config: %w", err))
 	}
 	if c.Module == "" && bundled.NeedsModel(policy) {
-		return nil, with(ExitUsage, fmt.Errorf("--policies: %s asks a model, and none is asked here; name hybrid, or another", policy))
+		return nil, with(ExitUsage, fmt.Errorf("--policies: %s asks a model, and none is asked here; name another", policy))
 	}
 	module, spec, err := l.load(ctx, c, prefix != "")
 	if err != nil {

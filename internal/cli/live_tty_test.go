@@ -267,7 +267,7 @@ func TestRun_environment(t *testing.T) {
 			cli.ExitRun, "", "the run failed: ",
 		},
 		"no key":    {nil, []string{"run", "hello"}, cli.ExitConfig, "", "export ANTHROPIC_API_KEY="},
-		"recording": {nil, []string{"run", "--quiet", session}, cli.ExitOK, "summarizers/hybrid", ""},
+		"recording": {nil, []string{"run", "--quiet", session}, cli.ExitOK, "summarizers/ledger", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

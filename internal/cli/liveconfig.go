@@ -14,7 +14,7 @@ import (
 // bundledConfig is the config of mortise run in a folder without one: bundled policies, no plugins.
 const bundledConfig = `version: 1
 compaction:
-  summarizer: {policy: hybrid}
+  summarizer: {policy: ledger}
   admission: {policy: cost}
 `
 

@@ -213,7 +213,7 @@ func storedSession(t *testing.T, url string) {
 		t.Errorf("shown are %d messages, %d in the view, of %d; %+v of %d swaps", v.Messages, v.ViewMessages, len(c.messages), v.State, counts["swaps"])
 	}
 	explainedSession(t, url, v.ID)
-	if out := must(t, "compact", "eval", "--quiet", "--policies", "extract", "--chain", "1", url); !strings.Contains(out, "extract") || !strings.Contains(out, "%") {
+	if out := must(t, "compact", "eval", "--quiet", "--policies", "ledger", "--chain", "1", url); !strings.Contains(out, "ledger") || !strings.Contains(out, "%") {
 		t.Errorf("eval says %s", out)
 	}
 

@@ -89,7 +89,7 @@ func TestReloadOfAFaultyPolicy(t *testing.T) {
 			bad, to := faulty(t, mode)
 			module, folder := write(t, "m.wasm", good), t.TempDir()
 			cfg := config(t, "cache_dir: "+compiled(t)+strings.ReplaceAll(compacting, "{module: $ROOT/testdata/guests/summarizers.wasm}",
-				"{module: "+module+", policy: extract, limits: {timeout: 30s}, grants: {files: [{host: "+folder+", guest: /switch}]}}"))
+				"{module: "+module+", policy: ledger, limits: {timeout: 30s}, grants: {files: [{host: "+folder+", guest: /switch}]}}"))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var swapped, over atomic.Bool
@@ -158,19 +158,19 @@ func TestVerdictOfAFallback(t *testing.T) {
 	t.Parallel()
 	bad, _ := faulty(t, "panic")
 	cfg := config(t, strings.ReplaceAll(compacting, "{module: $ROOT/testdata/guests/summarizers.wasm}",
-		"{module: "+write(t, "m.wasm", bad)+", policy: extract}\n  fallback: {policy: extract}"))
+		"{module: "+write(t, "m.wasm", bad)+", policy: ledger}\n  fallback: {policy: ledger}"))
 	args := []string{"run", "-q", "-c", cfg, "--pace", "1ms", "--no-record", review(t)}
 	_, stdout, stderr := mortise(t.Context(), "", append(args, "--strict", "-o", "json")...)
 	var v verdict
 	if err := json.Unmarshal([]byte(stdout), &v); err != nil || v.Verdict.Faults != 1 || v.Verdict.Compactions == 0 || v.Verdict.ExitCode != int(cli.ExitRun) {
 		t.Fatalf("%v, %+v: %s", err, v, stderr)
 	}
-	says := "policy summarizers/extract wrote as the fallback "
+	says := "policy summarizers/ledger wrote as the fallback "
 	if p := v.Verdict.Problems[0]; !strings.HasPrefix(p, says) || !strings.Contains(p, "guest panicked: on purpose") {
 		t.Errorf("%q", p)
 	}
 	_, stdout, _ = mortise(t.Context(), "", args...)
-	row := regexp.MustCompile(`(?m)^ {2}[0-9a-f-]{36} .*swapped +summarizers/extract .*guest panicked: on purpose$`)
+	row := regexp.MustCompile(`(?m)^ {2}[0-9a-f-]{36} .*swapped +summarizers/ledger .*guest panicked: on purpose$`)
 	if !row.MatchString(stdout) {
 		t.Errorf("%s", stdout)
 	}

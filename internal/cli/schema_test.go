@@ -156,7 +156,7 @@ func TestConfigSchema_wrong(t *testing.T) {
 		"plugins: [{name: p, module: x, grants: {htttp: {}}}]", "plugins: [{name: p, module: x, grants: {log: true, log_level: loud}}]",
 		"plugins: [{name: p, module: x, limits: {timout: 1s}}]", "plugins: [{name: p, module: x, sha256: abc}]",
 		"plugins: [{name: p, module: x, grants: {http: {hosts: [a]}, secrets: {s: {value: v}}}}]",
-		"compaction: {mode: sometimes}", "compaction: {summarizer: {polcy: extract}}", "compaction: {admission: {quota: {cooldwn: 1m}}}",
+		"compaction: {mode: sometimes}", "compaction: {summarizer: {polcy: ledger}}", "compaction: {admission: {quota: {cooldwn: 1m}}}",
 		"compaction: {admission: {quota: {cooldown: 5}}}",
 		"serve: {port: 80}", "serve: {lease: soon}", "serve: {tokens: [{name: a, env: A, scopes: [root]}]}", "serve: {tokens: [{name: a, value: x, scopes: [run]}]}",
 		"tasks: {wording: loud}", "record: {keep: all}", "replay: {pace: fast}", "limits: {memory_mib: lots}",

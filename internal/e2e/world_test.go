@@ -135,7 +135,7 @@ compaction:
   threshold_tokens: 2000
   keep_recent_tokens: 600
   summary_tokens: 1000
-  summarizer: {module: $GUESTS/summarizers.wasm, policy: extract, limits: {timeout: 60s}}
+  summarizer: {module: $GUESTS/summarizers.wasm, policy: ledger, limits: {timeout: 60s}}
   admission: {module: $GUESTS/admission.wasm, policy: quota, limits: {timeout: 60s}, quota: {cooldown: 0s, timeout: 30s, max_attempts: 100}}
 limits: {timeout: 60s}
 serve: {workers: 8, lease: 2s, grace: 10s, max_attempts: 20} # a run that takes a second is killed more often than any deploy does

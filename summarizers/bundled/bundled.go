@@ -35,7 +35,7 @@ var sumAdmission string
 const maxSize = 16 << 20
 
 // Summarizers returns the guest with the bundled summarizers, for host.Host.Load. Grant it
-// Spec.Grants with a model.Grant for the policies anchored and hybrid; it loads without. Its calls may need more
+// Spec.Grants with a model.Grant for the policy anchored; it loads without. Its calls may need more
 // time than the host's default: set Limits.Timeout.
 func Summarizers() (host.Spec, error) {
 	return spec("summarizers", packedSummarizers, sumSummarizers)
@@ -48,8 +48,8 @@ func Admission() (host.Spec, error) { return spec("admission", packedAdmission, 
 // machine.
 const summarizeTimeout = 2 * time.Minute
 
-// Open loads the bundled summarizers into a host, and opens one that needs no model: ledger, the default, extract, mask, or hybrid
-// without its model half. It belongs to the host, and is closed with it. For another limit, a model or a configuration load
+// Open loads the bundled summarizers into a host, and opens one that needs no model: ledger, the default, mask, or gc.
+// It belongs to the host, and is closed with it. For another limit, a model or a configuration load
 // [Summarizers] and use summarizers.Open.
 func Open(ctx context.Context, h *host.Host, policy string) (*summarizers.Policy, error) {
 	if NeedsModel(policy) {

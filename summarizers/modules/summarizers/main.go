@@ -8,8 +8,8 @@ import (
 )
 
 func init() { //nolint:gochecknoinits // a guest registers before the host calls it
-	summarizer.Register(offer.Guest("summarizers", "The bundled summaries: ledger, extract, mask and gc without a model, anchored and hybrid with one.",
-		offer.Ledger(), offer.Extract(), offer.Mask(), offer.GC(), offer.Anchored(), offer.Hybrid()))
+	summarizer.Register(offer.Guest("summarizers", "The bundled summaries: ledger, mask and gc without a model, anchored with one.",
+		offer.Ledger(), offer.Mask(), offer.GC(), offer.Anchored()))
 }
 
 func main() {}

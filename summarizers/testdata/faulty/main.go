@@ -15,7 +15,7 @@ func init() { //nolint:gochecknoinits // a guest registers before the host calls
 		Description: mortise.Description{
 			Name: "faulty", Version: "1.0.0",
 			Capabilities: []mortise.Capability{{Name: mortise.CapabilityFS, Optional: true, Reason: "To fail when it is told to."}},
-			Policies: []string{"extract", "trap", "deep", "panic", "hang", "error", "nil", "empty", "blank", "input", "larger", "huge", "tags", "lies", "grow", "fine"},
+			Policies: []string{"ledger", "trap", "deep", "panic", "hang", "error", "nil", "empty", "blank", "input", "larger", "huge", "tags", "lies", "grow", "fine"},
 		},
 		Summarize: summarize,
 	})

@@ -19,7 +19,7 @@
 //
 // # Concurrency
 //
-// [Summarize] and [Results] keep nothing and may be called from several goroutines.
+// [Summarize] keeps nothing and may be called from several goroutines.
 //
 // # Errors
 //

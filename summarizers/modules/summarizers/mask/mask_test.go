@@ -147,25 +147,6 @@ func TestUnansweredCall(t *testing.T) {
 	}
 }
 
-func TestResults(t *testing.T) {
-	t.Parallel()
-	list := append(work(1), say("o", mortise.RoleUser, "<output>"+strings.Repeat("long line\n", 200)))
-	before := list[2].Text()
-	got := mask.Results(list, 300)
-	if list[2].Text() != before {
-		t.Error("the request was changed")
-	}
-	if text := got[2].Text(); len(text) > 400 || !strings.HasPrefix(text, "(masked: 4,047 bytes)\nbegin\n") || !strings.Contains(text, "FAIL: TestPart0") {
-		t.Errorf("%q", text)
-	}
-	if text := got[len(got)-1].Text(); !strings.HasPrefix(text, "<output> (masked: ") {
-		t.Errorf("%q", text)
-	}
-	if got[0].Text() != list[0].Text() || got[2].ToolCallID != "c0" {
-		t.Error("something else was changed")
-	}
-}
-
 func FuzzSummarize(f *testing.F) {
 	f.Add("text\n[user] x", "(left out for space: 9 entries)\n  y", int64(90))
 	f.Fuzz(func(t *testing.T, text, previous string, tokens int64) {

@@ -4,20 +4,10 @@ import (
 	"maps"
 
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/anchored"
-	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/extract"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/gc"
-	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/hybrid"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/ledger"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/mask"
 )
-
-// Extract is package extract as a policy.
-func Extract() Offer {
-	return Offer{
-		Name: extract.Policy, Summary: "No model: facts, files, commands and open items in fixed sections.", Summarize: extract.Summarize,
-		Properties: join(budget(), caps(), map[string]any{"total_cap": integer(4096, 16<<20, 2097152)}),
-	}
-}
 
 // Ledger is package ledger as a policy.
 func Ledger() Offer {
@@ -47,14 +37,6 @@ func Anchored() Offer {
 	return Offer{
 		Name: anchored.Policy, Summary: "A model updates a structured summary section by section.", Summarize: anchored.Summarize,
 		Properties: join(budget(), caps(), role()), Model: true, Needs: true,
-	}
-}
-
-// Hybrid is package hybrid as a policy.
-func Hybrid() Offer {
-	return Offer{
-		Name: hybrid.Policy, Summary: "Masks the output of tools, then asks a model if one is granted; else the policy ledger.", Summarize: hybrid.Summarize,
-		Properties: join(budget(), caps(), role(), map[string]any{"keep_bytes": integer(100, 1<<20, 1200)}), Model: true,
 	}
 }
 
