@@ -12,7 +12,6 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/hosttest"
-	"github.com/mortise-dev/mortise/internal/engine/native"
 )
 
 // TestClose_everythingAtOnce closes sessions, modules and the host while calls run and
@@ -107,16 +106,5 @@ func echoed(t *testing.T, call func(context.Context, string, ...[]byte) ([]byte,
 	}
 	if err == nil && string(out) != in {
 		t.Errorf("%d bytes came back as %d others", len(in), len(out))
-	}
-}
-
-// TestMemory_Free_together releases memories from several goroutines at once. Nothing does
-// that; if something did, the race detector would see a second release here.
-func TestMemory_Free_together(t *testing.T) {
-	t.Parallel()
-	for range 100 {
-		if n := native.FreeTogether(4); n != 0 {
-			t.Fatalf("%d bytes are left", n)
-		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +20,6 @@ import (
 	"github.com/mortise-dev/mortise/host/capability/messages"
 	"github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/host/hosttest"
-	"github.com/mortise-dev/mortise/internal/engine/native"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -26,10 +27,7 @@ import (
 // proportion or be refused, and a loop over such calls must end with its deadline.
 func TestImports_lengths(t *testing.T) {
 	t.Parallel()
-	offered, err := host.Offered()
-	if err != nil {
-		t.Fatal(err)
-	}
+	offered := host.Offered()
 	table := lengths()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
@@ -60,18 +58,15 @@ func TestImports_lengths_function(t *testing.T) {
 // the kernel.
 func TestImports_lengths_table(t *testing.T) {
 	t.Parallel()
-	offered, err := host.Offered()
-	if err != nil {
-		t.Fatal(err)
-	}
+	offered := host.Offered()
 	length := regexp.MustCompile(`(^|_)(len|size)$|^nsubscriptions$`)
 	written := []string{"result.argv_len", "result.environv_len"} // where the host writes one
 	table := lengths()
-	for id := range offered {
-		for n, param := range native.WASIParams(id[1]) {
-			covered := slices.ContainsFunc(table[id[1]], func(c lengthy) bool { return c.param == n })
+	for name, def := range host.WASI() {
+		for n, param := range def.ParamNames() {
+			covered := slices.ContainsFunc(table[name], func(c lengthy) bool { return c.param == n })
 			if length.MatchString(param) && !slices.Contains(written, param) && !covered {
-				t.Errorf("%s has the length %s, and the table does not name it", id[1], param)
+				t.Errorf("%s has the length %s, and the table does not name it", name, param)
 			}
 		}
 	}
@@ -80,7 +75,11 @@ func TestImports_lengths_table(t *testing.T) {
 			t.Errorf("%s is in the table, and is not offered", name)
 		}
 	}
-	kernel, err := wasm.Parse(native.KernelWasm())
+	bin, err := os.ReadFile(filepath.Join("..", "internal", "engine", "native", "kernel.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel, err := wasm.Parse(bin)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,34 +126,3 @@ func scatter(t *testing.T, call caller, rng *rand.Rand, want []byte) {
 		}
 	}
 }
-
-// TestNative_shrinks has one call change many pages, and many calls few: the
-// memory lets go of what is no longer used.
-func TestNative_shrinks(t *testing.T) {
-	t.Parallel()
-	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
-	m, err := h.Load(t.Context(), host.Spec{Path: wat("pages"), Limits: host.Limits{Instances: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if host.OwnBytes(m) < 0 {
-		testskip.Skip(t, "this system does not tell which pages are a process's own")
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, c := range []struct{ writes, calls, min, max int }{
-		{3, 1, 4096, 64 << 10},
-		{500, 1, 1 << 20, 4 << 20},
-		{3, 200, 4096, 256 << 10}, // dropped at the sixty-fourth
-		{1900, 1, 0, 0},           // too many: dropped at once
-	} {
-		for range c.calls {
-			if _, err := m.Call(t.Context(), "scatter", addresses(rng, c.writes)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got := host.OwnBytes(m)
-		if got < c.min || got > c.max {
-			t.Errorf("%s: %d bytes, want %d to %d", fmt.Sprint(c), got, c.min, c.max)
-		}
-	}
-}

@@ -98,32 +98,6 @@ func TestNative_growFar(t *testing.T) {
 	}
 }
 
-// TestNative_growGivenBack: an idle instance keeps little of what a call has added and filled.
-func TestNative_growGivenBack(t *testing.T) {
-	t.Parallel()
-	for name, prepare := range map[string]func(*host.Host){"native": func(*host.Host) {}, "blind": host.UseBlindMemory} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := growing(t, host.Grants{}, prepare, 2000)
-			want := grow(t, m, 1, 9, 9)
-			if host.ResidentBytes(m) < 0 {
-				testskip.Skip(t, "this system does not tell which pages are a process's own")
-			}
-			for range 3 {
-				if got := grow(t, m, 700, 600<<16, 9); got[:47] != want[:47] {
-					t.Errorf("%s, want %s", got, want)
-				}
-				if n := host.ResidentBytes(m); n > 4<<20 {
-					t.Errorf("the idle instance keeps %d bytes", n)
-				}
-			}
-			if s := m.Stats(); s.Replaced != 0 {
-				t.Errorf("%+v", s)
-			}
-		})
-	}
-}
-
 // TestNative_growSession: a session keeps what it has added.
 func TestNative_growSession(t *testing.T) {
 	t.Parallel()

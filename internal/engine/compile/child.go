@@ -96,6 +96,3 @@ func listening(ctx context.Context) context.Context {
 			return experimental.FunctionListenerFunc(func(context.Context, api.Module, api.FunctionDefinition, []uint64, experimental.StackIterator) {})
 		}))
 }
-
-// ChildEnvironment is what a compiling process gets of the environment.
-func ChildEnvironment() []string { return childEnv() }

@@ -31,8 +31,10 @@ const (
 type Engine struct {
 	cache *compile.DiskCache
 	child *compile.Process
-	// memory is the kind of memory that guests get.
-	memory memoryKind
+	// Memory is the kind of memory that guests get which are compiled from now on. Open chooses the best one that works here.
+	Memory MemoryKind
+	// Verify compares each memory that was reset with what it should be, and panics where they differ.
+	Verify bool
 	// wasi is wasiFunctions, called once.
 	wasi func() ([]api.FunctionDefinition, error)
 }
@@ -49,7 +51,7 @@ func (Maker) Open(s compile.Setup) engine.Engine {
 	if runtime.GOOS == "linux" && !faultsAreTold() {
 		s.Logger.Warn("fresh state is slow here: the kernel does not tell which pages a guest has changed",
 			"hint", "let the process read /proc/self/pagemap, on a kernel that counts page faults")
-		e.memory = MemoryBlind
+		e.Memory = MemoryBlind
 	}
 	return e
 }
@@ -69,7 +71,7 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.Name, engine.ErrEngine, err)
 	}
 	main := len(metered) - 1
-	p := &nativeProgram{Source: src, guest: nativeCode{meter: metered[main]}, cache: cache, memory: e.memory, wasi: e.wasi}
+	p := &nativeProgram{Source: src, guest: nativeCode{meter: metered[main]}, cache: cache, memory: e.Memory, verify: e.Verify, wasi: e.wasi}
 	for n, l := range src.Links {
 		p.linked = append(p.linked, nativeLink{Linked: l, nativeCode: nativeCode{meter: metered[n]}})
 	}
@@ -132,7 +134,8 @@ type nativeProgram struct {
 	linked []nativeLink
 	// kernelInput reports that the guest reads its input from the kernel.
 	kernelInput bool
-	memory      memoryKind
+	memory      MemoryKind
+	verify      bool
 	wasi        func() ([]api.FunctionDefinition, error)
 	template    templates
 }
