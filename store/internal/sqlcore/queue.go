@@ -29,7 +29,7 @@ type Job[T any] struct {
 	// Alone shares no transaction. Last is the last job: those that come later are refused.
 	Alone, Last bool
 
-	// turn is closed when the job leads, or another one has run it.
+	// turn is closed when the job leads, or another one has run it. It is nil for a job that did not wait.
 	turn  chan struct{}
 	leads bool
 }
@@ -39,7 +39,7 @@ func (q *Queue[T]) Do(ctx context.Context, j *Job[T], lead func()) error {
 	if err := q.enter(j); err != nil {
 		return err
 	}
-	if !j.leads {
+	if j.turn != nil {
 		select {
 		case <-j.turn:
 		case <-ctx.Done():
@@ -84,19 +84,20 @@ func (q *Queue[T]) withdraw(j *Job[T]) bool {
 	return at >= 0
 }
 
-// Next removes the job that waits longest, for the one that leads, which has so many jobs of so many bytes by now. It is nil if none waits
-// or the job does not fit. The one that leads calls Done for it.
+// Next removes the job that waits longest and may share a transaction, for the one that leads, which has so many jobs of so many bytes by
+// now. It is nil if there is none, or it does not fit. The one that leads calls Done for it.
 func (q *Queue[T]) Next(jobs, bytes int, fits func(T) bool) *Job[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 || jobs >= q.Jobs {
+	at := slices.IndexFunc(q.waiting, func(j *Job[T]) bool { return !j.Alone })
+	if at < 0 || jobs >= q.Jobs {
 		return nil
 	}
-	j := q.waiting[0]
-	if j.Alone || bytes+j.Size > q.Bytes || !fits(j.Item) {
+	j := q.waiting[at]
+	if bytes+j.Size > q.Bytes || !fits(j.Item) {
 		return nil
 	}
-	q.waiting = slices.Delete(q.waiting, 0, 1)
+	q.waiting = slices.Delete(q.waiting, at, at+1)
 	return j
 }
 

@@ -3,6 +3,7 @@ package sqlcore_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -26,6 +27,7 @@ type groups struct {
 func (g *groups) do(ctx context.Context, j *job, hold <-chan struct{}) error {
 	return g.Do(ctx, j, func() {
 		<-hold
+		runtime.Gosched()
 		group, size := []int{j.Item}, j.Size
 		for !j.Alone {
 			next := g.Next(len(group), size, func(n int) bool { return n >= 0 })
@@ -41,7 +43,8 @@ func (g *groups) do(ctx context.Context, j *job, hold <-chan struct{}) error {
 	})
 }
 
-// TestQueue holds that jobs run in the order in which they came, in groups of bounded numbers and sizes, and that each runs once.
+// TestQueue holds that jobs run in the order in which they came, in groups of bounded numbers and sizes, that a job which runs alone does
+// not part a group, and that each runs once.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +52,7 @@ func TestQueue(t *testing.T) {
 		hold := make(chan struct{})
 		var wg sync.WaitGroup
 		for _, j := range []*job{
-			{Item: 1}, {Item: 2}, {Item: 3}, {Item: 4, Size: 6}, {Item: 5, Size: 6}, {Item: 6, Alone: true}, {Item: 7, Size: 99}, {Item: -8}, {Item: 9, Last: true},
+			{Item: 1}, {Item: 2}, {Item: 6, Alone: true}, {Item: 3}, {Item: 4, Size: 6}, {Item: 5, Size: 6}, {Item: 7, Size: 99}, {Item: -8}, {Item: 9, Last: true},
 		} {
 			wg.Go(func() {
 				if err := g.do(t.Context(), j, hold); err != nil {
@@ -66,7 +69,7 @@ func TestQueue(t *testing.T) {
 		}
 		close(hold)
 		wg.Wait()
-		want := [][]int{{1, 2, 3}, {4}, {5}, {6}, {7}, {-8, 9}}
+		want := [][]int{{1, 2, 3}, {6}, {4}, {5}, {7}, {-8, 9}}
 		if !slices.EqualFunc(g.all, want, slices.Equal) || g.Len() != 0 {
 			t.Errorf("groups %v, want %v; %d jobs are left", g.all, want, g.Len())
 		}
@@ -97,4 +100,27 @@ func TestQueue_withdrawn(t *testing.T) {
 			t.Errorf("groups %v", g.all)
 		}
 	})
+}
+
+// TestQueue_parallel holds that jobs which come at any moment run once each.
+func TestQueue_parallel(t *testing.T) {
+	t.Parallel()
+	const jobs = 2000
+	g := &groups{queue: queue{Jobs: 5, Bytes: 10}}
+	open := make(chan struct{})
+	close(open)
+	var wg sync.WaitGroup
+	for n := range jobs {
+		wg.Go(func() {
+			if err := g.do(t.Context(), &job{Item: n, Alone: n%7 == 0}, open); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	all := slices.Concat(g.all...)
+	slices.Sort(all)
+	if len(slices.Compact(all)) != jobs || len(all) != jobs {
+		t.Errorf("%d jobs ran, want %d", len(all), jobs)
+	}
 }
