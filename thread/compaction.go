@@ -29,11 +29,8 @@ func (t *Threads) Load(thread string) (compaction.State, uint64, error) {
 
 // State returns the compaction state of a thread and its revision: nothing and 0 for a new one.
 func (t *Threads) State(ctx context.Context, thread string) (state compaction.State, rev uint64, err error) {
-	err = t.call(ctx, thread, func(ctx context.Context) error {
-		s, err := t.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.One(compactionKind, "")}})
-		if err != nil {
-			return err
-		}
+	q := store.Query{Cells: []store.Range{store.One(compactionKind, "")}}
+	err = t.read(ctx, thread, q, func(s store.Snapshot) error {
 		cell, err := stateOf(s)
 		state, rev = cell.State, cell.Revision
 		return err
@@ -43,11 +40,7 @@ func (t *Threads) State(ctx context.Context, thread string) (state compaction.St
 
 // Swap implements compaction.Store.
 func (t *Threads) Swap(thread string, rev uint64, state compaction.State) (next uint64, err error) {
-	next, err = t.Commit(background(), thread, Commit{State: &state, Base: rev})
-	if err != nil {
-		return 0, err
-	}
-	return next, nil
+	return t.Commit(background(), thread, Commit{State: &state, Base: rev})
 }
 
 // Record implements compaction.Store. It deletes events before the newest [MaxEvents].
@@ -58,11 +51,8 @@ func (t *Threads) Record(e compaction.Event) error {
 
 // Events reads what was recorded of a thread's compactions, oldest first: the newest [MaxEvents].
 func (t *Threads) Events(ctx context.Context, thread string) (all []compaction.Event, err error) {
-	err = t.call(ctx, thread, func(ctx context.Context) error {
-		s, err := t.store.Read(ctx, thread, store.Query{Entries: []store.Span{{Log: compactionKind, From: 1, Limit: math.MaxInt32}}})
-		if err != nil {
-			return err
-		}
+	q := store.Query{Entries: []store.Span{{Log: compactionKind, From: 1, Limit: math.MaxInt32}}}
+	err = t.read(ctx, thread, q, func(s store.Snapshot) error {
 		all = make([]compaction.Event, len(s.Entries))
 		for i := range s.Entries {
 			if err := json.Unmarshal(s.Entries[i].Data, &all[i]); err != nil {

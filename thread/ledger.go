@@ -3,7 +3,6 @@ package thread
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,17 +26,10 @@ var _ compaction.LedgerStore = (*Threads)(nil)
 
 // LoadLedger implements compaction.LedgerStore. A cell that cannot be decoded is no ledger.
 func (t *Threads) LoadLedger(thread string) (out compaction.StoredLedger, err error) {
-	err = t.call(background(), thread, func(ctx context.Context) error {
-		s, err := t.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.One(ledgerKind, "")}})
-		if err != nil {
-			return err
-		}
-		data, ok := s.Cell(ledgerKind, "")
-		if !ok {
-			return nil
-		}
+	q := store.Query{Cells: []store.Range{store.One(ledgerKind, "")}}
+	err = t.read(background(), thread, q, func(s store.Snapshot) error {
 		var stored compaction.StoredLedger
-		if unpack(data, &stored) == nil {
+		if data, ok := s.Cell(ledgerKind, ""); ok && unpack(data, &stored) == nil {
 			out = stored
 		}
 		return nil

@@ -1,7 +1,6 @@
 package thread
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -53,12 +52,9 @@ func (r Retention) AddTo(b *store.Batch, s store.Snapshot) (n int, err error) {
 	if err != nil || first != 1 {
 		return 0, err
 	}
-	log := make([]abi.Message, len(all))
-	for i := range all {
-		if log[i], err = Decode(all[i].Data); err != nil {
-			return 0, fmt.Errorf("message %.80q: %w", all[i].ID, err)
-		}
-		log[i].ID = all[i].ID
+	log, err := decoded(all)
+	if err != nil {
+		return 0, err
 	}
 	cell, err := stateOf(s)
 	if err != nil {

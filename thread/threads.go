@@ -51,6 +51,17 @@ func (t *Threads) call(ctx context.Context, thread string, do func(context.Conte
 	return fmt.Errorf("thread %.80q: %w", thread, err)
 }
 
+// read reads parts of a thread, and has them decoded.
+func (t *Threads) read(ctx context.Context, thread string, q store.Query, decode func(store.Snapshot) error) error {
+	return t.call(ctx, thread, func(ctx context.Context) error {
+		s, err := t.store.Read(ctx, thread, q)
+		if err != nil {
+			return err
+		}
+		return decode(s)
+	})
+}
+
 // Append appends messages to a log, next to each other. The log begins with the first of them: no messages make no log.
 func (t *Threads) Append(ctx context.Context, thread string, messages ...abi.Message) error {
 	_, err := t.Commit(ctx, thread, Commit{Append: messages})
@@ -65,11 +76,7 @@ func (t *Threads) Replace(ctx context.Context, thread string, messages ...abi.Me
 
 // Messages reads a log. It fails with [ErrUnknown] when there is none.
 func (t *Threads) Messages(ctx context.Context, thread string) (messages []abi.Message, err error) {
-	err = t.call(ctx, thread, func(ctx context.Context) error {
-		s, err := t.store.Read(ctx, thread, MessagesQuery(1, math.MaxInt32))
-		if err != nil {
-			return err
-		}
+	err = t.read(ctx, thread, MessagesQuery(1, math.MaxInt32), func(s store.Snapshot) error {
 		if s.Last[MessageKind] == 0 {
 			return ErrUnknown
 		}
@@ -77,17 +84,24 @@ func (t *Threads) Messages(ctx context.Context, thread string) (messages []abi.M
 		if err != nil {
 			return err
 		}
-		messages = make([]abi.Message, len(all))
-		for i := range all {
-			if messages[i], err = Decode(all[i].Data); err != nil {
-				messages = nil
-				return fmt.Errorf("message %.80q: %w", all[i].ID, err)
-			}
-			messages[i].ID = all[i].ID
-		}
-		return nil
+		messages, err = decoded(all)
+		return err
 	})
 	return messages, err
+}
+
+// decoded decodes messages of a log.
+func decoded(all []Message) ([]abi.Message, error) {
+	out := make([]abi.Message, len(all))
+	for i := range all {
+		m, err := Decode(all[i].Data)
+		if err != nil {
+			return nil, fmt.Errorf("message %.80q: %w", all[i].ID, err)
+		}
+		m.ID = all[i].ID
+		out[i] = m
+	}
+	return out, nil
 }
 
 // List lists the threads that have a log, in order. Those that another process has just begun may be missing.

@@ -103,6 +103,7 @@ func arrows() map[string][]string {
 		"thread/threadtest":             {"thread", "store", "compaction", "compaction/storetest", "internal/killtest", "abi"},
 		"store/internal/state":          {"store"},
 		"store/internal/wait":           {"store"},
+		"store/internal/sqlcore":        {},
 		"store/memstore":                {"store", "store/internal/state", "store/internal/wait"},
 		"store/storetest":               {"store", "store/memstore"},
 		"store/viewtest": {
@@ -115,8 +116,8 @@ func arrows() map[string][]string {
 		"proxy/money":       {"proxy/wire"},
 		"proxy/launch":      {"proxy/wire"},
 		"internal/agents":   {"internal/testskip"},
-		"store/sqlitestore": {"store", "store/internal/wait"},
-		"store/pgstore":     {"store", "store/internal/wait"},
+		"store/sqlitestore": {"store", "store/internal/sqlcore", "store/internal/wait"},
+		"store/pgstore":     {"store", "store/internal/sqlcore", "store/internal/wait"},
 		"store/natsstore":   {"store", "store/internal/state", "store/internal/wait"},
 		"store/storeurl":    {"store", "store/sqlitestore", "store/pgstore", "store/natsstore"},
 	}

@@ -3,11 +3,11 @@ package pgstore
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/sqlcore"
 )
 
 // Outcomes of the function apply.
@@ -33,15 +33,15 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 		}
 		return revision, s.notify(ctx, b.Notify) // the server does so when the transaction is committed
 	}
-	m := &member{batch: &b}
-	if err := s.groups.join(ctx, m, func() { s.together(ctx, m) }); err != nil {
+	m, err := s.grouped(ctx, &b)
+	if err != nil {
 		return 0, err
 	}
 	if m.alone {
 		m.revision, m.err = s.alone(ctx, &b)
 	}
 	if m.err == nil {
-		s.notices.add(b.Notify)
+		s.notifyLater(ctx, b.Notify)
 	}
 	return m.revision, m.err
 }
@@ -104,7 +104,7 @@ func batchArgs(list []*store.Batch) []any {
 		threads.add(b.Thread, b.ID)
 		base := int64(-1)
 		if b.Base != store.AnyRevision {
-			base = number(b.Base)
+			base = sqlcore.Number(b.Base)
 		}
 		bases, dropping = append(bases, base), append(dropping, b.Drop)
 		for _, r := range b.Delete {
@@ -126,7 +126,7 @@ func putArgs(list []*store.Batch) []any {
 		for i := range b.Put {
 			c := &b.Put[i]
 			cells.add(c.Kind, c.Key)
-			values, batches = append(values, full(c.Value)), append(batches, position(n))
+			values, batches = append(values, sqlcore.Bytes(c.Value)), append(batches, position(n))
 			from, to = append(from, position(len(of))), append(to, position(len(of)+len(c.Index)-1))
 			ref := reference(b.Thread, c.Kind, c.Key)
 			for _, k := range c.Index {
@@ -149,7 +149,7 @@ func entryArgs(list []*store.Batch) []any {
 	for n, b := range list {
 		for _, t := range b.Trim {
 			trims.add(t.Log)
-			trimmed, before = append(trimmed, position(n)), append(before, number(t.Before))
+			trimmed, before = append(trimmed, position(n)), append(before, sqlcore.Number(t.Before))
 		}
 		count := map[string]int64{}
 		for i := range b.Append {
@@ -157,7 +157,7 @@ func entryArgs(list []*store.Batch) []any {
 			count[e.Log]++
 			logs.add(e.Log)
 			appended, nth = append(appended, position(n)), append(nth, count[e.Log])
-			seq, data = append(seq, number(e.Seq)), append(data, full(e.Data))
+			seq, data = append(seq, sqlcore.Number(e.Seq)), append(data, sqlcore.Bytes(e.Data))
 		}
 	}
 	return []any{trimmed, trims.at(0), before, appended, logs.at(0), nth, seq, data}
@@ -185,14 +185,3 @@ func (c columns) at(i int) [][]byte {
 	}
 	return c[i]
 }
-
-// full returns bytes that are not NULL.
-func full(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}
-
-// number returns a number as the server has it. No revision, log or stream gets as far as the largest.
-func number(n uint64) int64 { return int64(min(n, math.MaxInt64)) } //nolint:gosec // bounded

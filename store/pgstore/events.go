@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/sqlcore"
 	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
@@ -38,9 +39,9 @@ func (s *Store) eventArgs(list []store.EventBatch) []any {
 	for i := range list {
 		b := &list[i]
 		streams.add(b.Stream)
-		fences, keeps = append(fences, number(b.Fence)), append(keeps, number(b.Keep))
-		firsts, lasts = append(firsts, number(b.First)), append(lasts, number(b.Last))
-		ats, datas = append(ats, b.At.UnixMicro()), append(datas, full(b.Data))
+		fences, keeps = append(fences, sqlcore.Number(b.Fence)), append(keeps, sqlcore.Number(b.Keep))
+		firsts, lasts = append(firsts, sqlcore.Number(b.First)), append(lasts, sqlcore.Number(b.Last))
+		ats, datas = append(ats, b.At.UnixMicro()), append(datas, sqlcore.Bytes(b.Data))
 		topics = append(topics, topicDigest(wait.StreamTopic(b.Stream)))
 		digest := slot(s.cfg.Schema, b.Stream)[indexDigest:]
 		locks = append(locks, int64(binary.BigEndian.Uint64([]byte(digest)))) //nolint:gosec // the bits are meant
@@ -59,7 +60,7 @@ func (s *Store) ReadEvents(ctx context.Context, stream string, after uint64, lim
 func (s *Store) events(ctx context.Context, stream string, after uint64, limit int) (out []store.EventBatch, err error) {
 	err = s.read(ctx, fmt.Sprintf("stream %.80q", stream), func(ctx context.Context, c *pgx.Conn) error {
 		out = nil
-		rows, err := c.Query(ctx, s.sql.readEvents, []byte(stream), number(after), int64(max(limit, 0)))
+		rows, err := c.Query(ctx, s.sql.readEvents, []byte(stream), sqlcore.Number(after), int64(max(limit, 0)))
 		if err != nil {
 			return err
 		}

@@ -2,13 +2,12 @@ package pgstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // notifyAfter is how long a notification waits for others.
@@ -19,59 +18,52 @@ const notifyAfter = 2 * time.Millisecond
 type notices struct {
 	mu     sync.Mutex
 	topics map[string]bool
-	// some has an element when there are topics.
-	some chan struct{}
+	// pending is set while a timer waits, or notifies, closed when none is to be started any more.
+	pending, closed bool
 }
 
-func newNotices() notices { return notices{topics: map[string]bool{}, some: make(chan struct{}, 1)} }
-
-func (n *notices) add(topics []string) {
-	if len(topics) == 0 {
-		return
-	}
+// notifyLater notifies topics, together with those that come meanwhile.
+func (s *Store) notifyLater(ctx context.Context, topics []string) {
+	n := &s.notices
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if len(topics) == 0 || n.closed {
+		return
+	}
 	for _, topic := range topics {
 		n.topics[topic] = true
 	}
-	select {
-	case n.some <- struct{}{}:
-	default:
-	}
-}
-
-func (n *notices) take() (topics []string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for topic := range n.topics {
-		topics = append(topics, topic)
-	}
-	clear(n.topics)
-	slices.Sort(topics)
-	return topics
-}
-
-// notifying notifies until ctx is done, and then once more.
-func (s *Store) notifying(ctx context.Context) {
-	for {
-		select {
-		case <-s.notices.some:
-			_ = wait.For(ctx, notifyAfter)
-			s.notifyTaken(ctx)
-		case <-ctx.Done():
-			s.notifyTaken(ctx)
-			return
-		}
+	if !n.pending {
+		n.pending = true
+		s.work.Add(1)
+		time.AfterFunc(notifyAfter, func() { s.notifyTaken(context.WithoutCancel(ctx)) })
 	}
 }
 
 func (s *Store) notifyTaken(ctx context.Context) {
-	topics := s.notices.take()
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), brief)
+	n := &s.notices
+	n.mu.Lock()
+	topics := slices.Sorted(maps.Keys(n.topics))
+	clear(n.topics)
+	n.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, brief)
 	defer cancel()
 	if err := s.notify(limited, topics); err != nil {
 		s.cfg.Logger.WarnContext(ctx, "pgstore_not_notified", "topics", len(topics), "error", err)
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.pending = len(n.topics) > 0; n.pending {
+		time.AfterFunc(notifyAfter, func() { s.notifyTaken(ctx) })
+		return
+	}
+	s.work.Done()
+}
+
+func (n *notices) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
 }
 
 func (s *Store) notify(ctx context.Context, topics []string) error {

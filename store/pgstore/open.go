@@ -26,7 +26,7 @@ type Store struct {
 	// tx is the caller's transaction, of a store that Within has returned. Such a store has cfg, sql and hub besides.
 	tx pgx.Tx
 	// groups has the batches that are to be applied, notices the topics to notify.
-	groups  groups
+	groups  *groups
 	notices notices
 	stop    context.CancelFunc
 	work    sync.WaitGroup
@@ -48,7 +48,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, sql: newStatements(cfg.Schema), hub: &wait.Hub{}, notices: newNotices()}
+	s := &Store{cfg: cfg, sql: newStatements(cfg.Schema), hub: &wait.Hub{}, groups: newGroups(), notices: notices{topics: map[string]bool{}}}
 	limited, cancel := s.limit(ctx)
 	defer cancel()
 	if err := s.open(limited, pc); err != nil {
@@ -110,6 +110,7 @@ func (s *Store) probe(ctx context.Context, pc *pgxpool.Config) (pooler bool, err
 // Close waits for calls in progress and closes the connections. Watches receive nothing more. Closing again does nothing.
 func (s *Store) Close(ctx context.Context) error {
 	s.stop()
+	s.notices.close()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

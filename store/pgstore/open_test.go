@@ -108,11 +108,11 @@ func TestOpen_existing(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	c.Existing = true
-	if err := refuse(t, c, "has no schema "+c.Schema); !errors.Is(err, fs.ErrNotExist) {
+	if err := refuse(t, c, "open schema "+c.Schema+": the database has no such schema; check the name"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 	sql(t, c, `CREATE SCHEMA `+c.Schema)
-	if err := refuse(t, c, "schema "+c.Schema+" has no tables"); !errors.Is(err, fs.ErrNotExist) {
+	if err := refuse(t, c, "open schema "+c.Schema+": it has no tables of Mortise; check the name"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 	c.Existing = false
@@ -123,7 +123,7 @@ func TestOpen_existing(t *testing.T) {
 		t.Errorf("got %+v, %v", out, err)
 	}
 	sql(t, c, `DELETE FROM `+c.Schema+`.schema_version WHERE version = 2`)
-	_ = refuse(t, c, "let a program that writes open it first")
+	_ = refuse(t, c, "its tables have version 1, and this program has 2; open it with a program that writes first")
 }
 
 func TestOpen_otherVersions(t *testing.T) {
@@ -131,13 +131,13 @@ func TestOpen_otherVersions(t *testing.T) {
 	c := config(t)
 	open(t, c)
 	sql(t, c, `INSERT INTO `+c.Schema+`.schema_version (version) VALUES (99)`)
-	_ = refuse(t, c, c.Schema+" has version 99", "run the newer program")
+	_ = refuse(t, c, "open schema "+c.Schema+": its tables have version 99", "use a newer version of Mortise")
 	for _, table := range []string{"migration", "outbox_migration"} {
 		c := config(t)
 		sql(t, c, `CREATE SCHEMA `+c.Schema+`; CREATE TABLE `+c.Schema+`.`+table+` (version bigint)`)
-		_ = refuse(t, c, "an older version of Mortise wrote schema "+c.Schema, "use another schema, or drop it")
+		_ = refuse(t, c, "open schema "+c.Schema+": an older version of Mortise wrote it", "use another schema, or drop it")
 		c.Existing = true
-		_ = refuse(t, c, "an older version of Mortise wrote schema "+c.Schema)
+		_ = refuse(t, c, "open schema "+c.Schema+": an older version of Mortise wrote it")
 	}
 }
 
@@ -146,7 +146,7 @@ func TestOpen_wholeMigration(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	sql(t, c, `CREATE SCHEMA `+c.Schema+`; CREATE TABLE `+c.Schema+`.event (mine int)`)
-	_ = refuse(t, c, "migration 0001", "already exists")
+	_ = refuse(t, c, "schema version 1", "already exists")
 	sql(t, c, `DROP TABLE `+c.Schema+`.event`)
 	apply(t, open(t, c), "t")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/sqlcore"
 )
 
 // Rows of the function read.
@@ -66,7 +67,7 @@ func queryArgs(thread string, q store.Query) []any {
 	}
 	for _, span := range q.Entries {
 		spans.add(span.Log)
-		from, most = append(from, number(span.From)), append(most, int64(max(span.Limit, 0)))
+		from, most = append(from, sqlcore.Number(span.From)), append(most, int64(max(span.Limit, 0)))
 	}
 	return []any{[]byte(thread), ranges.at(0), ranges.at(1), ranges.at(2), limits, spans.at(0), from, most}
 }

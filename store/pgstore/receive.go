@@ -28,7 +28,6 @@ func (s *Store) receive(ctx context.Context, pooler bool) error {
 	s.stop = stop
 	if pooler {
 		s.work.Go(func() { s.waking(background) })
-		s.work.Go(func() { s.notifying(background) })
 		return nil
 	}
 	conn, err := s.listen(ctx)
@@ -37,7 +36,6 @@ func (s *Store) receive(ctx context.Context, pooler bool) error {
 		return err
 	}
 	s.work.Go(func() { s.listening(background, conn) })
-	s.work.Go(func() { s.notifying(background) })
 	return nil
 }
 

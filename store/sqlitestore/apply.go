@@ -3,9 +3,9 @@ package sqlitestore
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/sqlcore"
 )
 
 const (
@@ -24,25 +24,12 @@ const (
 // blob is a name or a key as an argument.
 func blob(s string) []byte { return []byte(s) }
 
-// value is a value as an argument: nil would be NULL.
-func value(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}
-
-// number is a number as an argument. SQLite has no larger ones.
-func number(n uint64) int64 {
-	return int64(min(n, math.MaxInt64)) //nolint:gosec // it is bounded
-}
-
 // Apply implements store.Store.
 func (s *Store) Apply(ctx context.Context, b store.Batch) (revision uint64, err error) {
 	if err := b.Validate(); err != nil {
 		return 0, fmt.Errorf("sqlitestore: %w", err)
 	}
-	err = s.writer.write(ctx, &job{size: b.Size(), do: func(ctx context.Context, t *tx) (err error) {
+	err = s.writer.write(ctx, b.Size(), change{do: func(ctx context.Context, t *tx) (err error) {
 		revision, err = t.apply(ctx, &b)
 		return err
 	}})
@@ -72,7 +59,7 @@ func (t *tx) apply(ctx context.Context, b *store.Batch) (uint64, error) {
 	if th.repeated != 0 && b.ID != "" {
 		return uint64(th.repeated), nil //nolint:gosec // revisions are positive
 	}
-	if b.Base != store.AnyRevision && number(b.Base) != th.revision {
+	if b.Base != store.AnyRevision && sqlcore.Number(b.Base) != th.revision {
 		return 0, fmt.Errorf("%w: it has revision %d, the batch was made for %d", store.ErrConflict, th.revision, b.Base)
 	}
 	th.empty = th.id == 0 || b.Drop
@@ -144,15 +131,15 @@ func (t *tx) putThread(ctx context.Context, th *thread, b *store.Batch) {
 func (t *tx) applyLogs(ctx context.Context, th *thread, b *store.Batch) {
 	if !th.empty {
 		for _, trim := range b.Trim {
-			t.run(ctx, trimEntries, th.id, blob(trim.Log), number(trim.Before))
+			t.run(ctx, trimEntries, th.id, blob(trim.Log), sqlcore.Number(trim.Before))
 		}
 	}
 	for log, last := range th.last {
-		t.run(ctx, putLog, th.id, blob(log), number(last))
+		t.run(ctx, putLog, th.id, blob(log), sqlcore.Number(last))
 	}
 	for i := range b.Append {
 		e := &b.Append[i]
-		t.run(ctx, insertEntry, th.id, blob(e.Log), number(th.first[e.Log]), value(e.Data))
+		t.run(ctx, insertEntry, th.id, blob(e.Log), sqlcore.Number(th.first[e.Log]), sqlcore.Bytes(e.Data))
 		th.first[e.Log]++
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/sqlcore"
 )
 
 const (
@@ -32,7 +33,7 @@ func (t *tx) applyCells(ctx context.Context, th *thread, b *store.Batch) {
 		if added[i] = c.Index; !th.empty {
 			added[i] = t.leavePlaces(ctx, b.Thread, c)
 		}
-		t.run(ctx, putCell, th.id, blob(c.Kind), blob(c.Key), value(c.Value))
+		t.run(ctx, putCell, th.id, blob(c.Kind), blob(c.Key), sqlcore.Bytes(c.Value))
 	}
 	for i := range b.Put {
 		t.takePlaces(ctx, b.Thread, &b.Put[i], added[i])

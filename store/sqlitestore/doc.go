@@ -14,8 +14,8 @@
 //
 // # Concurrency
 //
-// A [Store] is safe for concurrent use. It has two goroutines, one that writes and one that polls for what other processes wrote while
-// there is a Watch or a waiting ReadEvents. Close ends both.
+// A [Store] is safe for concurrent use. One of the callers that wait writes for all of them. A goroutine polls for what other processes
+// wrote while there is a Watch or a waiting ReadEvents. Close ends it.
 //
 // # Errors
 //

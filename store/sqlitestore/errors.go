@@ -11,11 +11,12 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/sqlcore"
 	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // ErrClosed reports a call of a store that was closed.
-var ErrClosed = errors.New("the store is closed")
+var ErrClosed = sqlcore.ErrClosed
 
 // Pauses between two attempts to lock the file while another process has it. The attempts are not left to SQLite's busy_timeout, which
 // sleeps for up to 100 ms and does not know the context.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/sqlcore"
 	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
@@ -30,7 +31,7 @@ func (s *Store) AppendEvents(ctx context.Context, list ...store.EventBatch) (ref
 	for i := range list {
 		n += len(list[i].Data)
 	}
-	err = s.writer.write(ctx, &job{size: n, soft: true, do: func(ctx context.Context, t *tx) error {
+	err = s.writer.write(ctx, n, change{soft: true, do: func(ctx context.Context, t *tx) error {
 		refused, t.events = nil, true
 		for i := range list {
 			no, err := t.appendEvents(ctx, &list[i])
@@ -59,9 +60,9 @@ func (t *tx) appendEvents(ctx context.Context, b *store.EventBatch) (refused boo
 		return refused, nil
 	}
 	if b.Keep > 0 {
-		t.run(ctx, trimEvents, blob(b.Stream), number(b.Keep))
+		t.run(ctx, trimEvents, blob(b.Stream), sqlcore.Number(b.Keep))
 	}
-	t.run(ctx, insertEvent, blob(b.Stream), number(b.First), number(b.Last), number(b.Fence), b.At.UnixMicro(), value(b.Data))
+	t.run(ctx, insertEvent, blob(b.Stream), sqlcore.Number(b.First), sqlcore.Number(b.Last), sqlcore.Number(b.Fence), b.At.UnixMicro(), sqlcore.Bytes(b.Data))
 	return false, t.err
 }
 
@@ -85,7 +86,7 @@ func (s *Store) eventsAfter(ctx context.Context, stream string, after uint64, li
 			b.At = time.UnixMicro(at).UTC()
 			list = append(list, b)
 			return nil
-		}, selectEvents, blob(stream), number(after), max(limit, 0))
+		}, selectEvents, blob(stream), sqlcore.Number(after), max(limit, 0))
 	})
 	return list, err
 }
@@ -93,7 +94,7 @@ func (s *Store) eventsAfter(ctx context.Context, stream string, after uint64, li
 // PurgeEvents implements store.Events.
 func (s *Store) PurgeEvents(ctx context.Context, before time.Time) error {
 	for n := int64(purgeBatch); n == purgeBatch; {
-		err := s.writer.write(ctx, &job{soft: true, do: func(ctx context.Context, t *tx) error {
+		err := s.writer.write(ctx, 0, change{soft: true, do: func(ctx context.Context, t *tx) error {
 			n = t.count(ctx, purgeEvents, before.UnixMicro(), purgeBatch)
 			return t.err
 		}})
@@ -106,7 +107,7 @@ func (s *Store) PurgeEvents(ctx context.Context, before time.Time) error {
 
 // DropEvents implements store.Events.
 func (s *Store) DropEvents(ctx context.Context, streams ...string) error {
-	err := s.writer.write(ctx, &job{do: func(ctx context.Context, t *tx) error {
+	err := s.writer.write(ctx, 0, change{do: func(ctx context.Context, t *tx) error {
 		for _, stream := range streams {
 			t.run(ctx, "DELETE FROM event WHERE stream = ?", blob(stream))
 		}

@@ -8,21 +8,17 @@ import (
 
 // Commits returns how many transactions the writer committed.
 func (s *Store) Commits() int {
-	s.writer.mu.Lock()
-	defer s.writer.mu.Unlock()
-	return s.writer.commits
+	return int(s.writer.commits.Load())
 }
 
-// Waiting returns how many jobs wait for the writer.
+// Waiting returns how many jobs the writer has.
 func (s *Store) Waiting() int {
-	s.writer.mu.Lock()
-	defer s.writer.mu.Unlock()
-	return len(s.writer.queue)
+	return s.writer.queue.Len()
 }
 
 // Script runs statements on the writer's connection, in a transaction.
 func (s *Store) Script(ctx context.Context, text string) error {
-	return s.writer.write(ctx, &job{do: func(ctx context.Context, t *tx) error {
+	return s.writer.write(ctx, 0, change{do: func(ctx context.Context, t *tx) error {
 		t.wrote = true
 		return t.script(ctx, text)
 	}})

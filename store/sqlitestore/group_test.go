@@ -108,18 +108,22 @@ func TestGroup_withdrawn(t *testing.T) {
 	release := block(t, path)
 	cause := errors.New("the caller went")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Apply(ctx, put("t", "never", ""))
-		done <- err
-	}()
-	waiting(s, 1)
+	done := make(chan error, 2)
+	for i := range cap(done) { // the first one leads, the other waits for it
+		go func() {
+			_, err := s.Apply(ctx, put("t", "never", ""))
+			done <- err
+		}()
+		waiting(s, i+1)
+	}
 	if got := cells(t, s, "t"); len(got) != 0 {
 		t.Errorf("got %+v", got)
 	}
 	cancel(cause)
-	if err := <-done; !errors.Is(err, cause) {
-		t.Errorf("got %v", err)
+	for range cap(done) {
+		if err := <-done; !errors.Is(err, cause) {
+			t.Errorf("got %v", err)
+		}
 	}
 	release()
 	_, err := s.Apply(t.Context(), put("t", "later", ""))

@@ -5,7 +5,8 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
+
+	"github.com/mortise-dev/mortise/store/internal/sqlcore"
 )
 
 //go:embed schema/*.sql
@@ -21,32 +22,8 @@ const (
 const selectMarks = `SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
 	(SELECT count(*) FROM sqlite_schema)`
 
-// missing is an fs.ErrNotExist of tables.
-type missing struct{}
-
-func (missing) Error() string { return "it has no tables of a store" }
-
-func (missing) Is(target error) bool { return target == fs.ErrNotExist }
-
-// steps returns the scripts that lead from one version of the schema to the next. Those of a release never change.
-func steps() ([]string, error) {
-	names, err := fs.Glob(schema, "schema/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	out := make([]string, 0, len(names))
-	for _, name := range names {
-		text, err := fs.ReadFile(schema, name)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, string(text))
-	}
-	return out, nil
-}
-
 // version returns the version of the tables in the file, 0 if it is empty, or an error for a file that this program must not use.
-func (c *conn) version(ctx context.Context, known int) (int, error) {
+func (c *conn) version(ctx context.Context, known int, existing bool) (int, error) {
 	var id, version, tables int
 	if _, err := c.row(ctx, []any{&id, &version, &tables}, selectMarks); err != nil {
 		return 0, err
@@ -54,36 +31,27 @@ func (c *conn) version(ctx context.Context, known int) (int, error) {
 	switch {
 	case id == earlierID:
 		return 0, errors.New("it was written by an older version of Mortise; start with a new file")
-	case id == 0 && version == 0 && tables == 0:
-		return 0, nil
-	case id != applicationID:
+	case id != applicationID && (id != 0 || version != 0 || tables != 0):
 		return 0, fmt.Errorf("it is a database of another program (application %#x, %d tables); name another file", id, tables)
-	case version > known:
-		return 0, fmt.Errorf("its tables have version %d, and this program knows %d; use a newer version of Mortise", version, known)
+	case version == 0 && existing:
+		return 0, sqlcore.Absent("it has no tables of a store")
 	}
-	return version, nil
+	return version, sqlcore.Check(version, known, existing)
 }
 
 // migrate brings the tables to the current version. A process that is killed meanwhile leaves the version before.
 func (c *conn) migrate(ctx context.Context, existing bool) error {
-	scripts, err := steps()
+	scripts, err := sqlcore.Scripts(schema)
 	if err != nil {
 		return err
 	}
 	var version int
 	err = retry(ctx, func() (err error) {
-		version, err = c.version(ctx, len(scripts))
+		version, err = c.version(ctx, len(scripts), existing)
 		return err
 	})
-	switch {
-	case err != nil:
+	if err != nil || existing {
 		return err
-	case version == 0 && existing:
-		return missing{}
-	case version < len(scripts) && existing:
-		return fmt.Errorf("its tables have version %d, and this program has %d; open it with a program that writes first", version, len(scripts))
-	case existing:
-		return nil
 	}
 	if err := retry(ctx, func() error { return c.logAhead(ctx, version == 0) }); err != nil {
 		return err
@@ -116,7 +84,7 @@ func (c *conn) step(ctx context.Context, scripts []string) (version int, err err
 	if err := retry(ctx, func() error { return c.script(ctx, "BEGIN IMMEDIATE") }); err != nil {
 		return 0, err
 	}
-	version, err = c.version(ctx, len(scripts)) // another process may have been faster
+	version, err = c.version(ctx, len(scripts), false) // another process may have been faster
 	if err == nil && version < len(scripts) {
 		version++
 		err = c.script(ctx, fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", scripts[version-1], applicationID, version))

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/sqlcore"
 )
 
 const (
@@ -102,7 +103,7 @@ func (c *conn) entries(ctx context.Context, out *store.Snapshot, id int64, span 
 		}
 		out.Entries = append(out.Entries, e)
 		return nil
-	}, selectEntries, id, blob(span.Log), number(span.From), span.Limit)
+	}, selectEntries, id, blob(span.Log), sqlcore.Number(span.From), span.Limit)
 }
 
 // Scan implements store.Store.

@@ -105,7 +105,7 @@ func (s *Store) start(ctx context.Context, existing bool) error {
 	if err != nil {
 		return errors.Join(err, c.close())
 	}
-	s.writer = newWriter(ctx, c, s)
+	s.writer = newWriter(c, s)
 	ctx, s.stopPolling = context.WithCancel(context.WithoutCancel(ctx))
 	s.polling.Go(func() { s.poll(ctx) })
 	return nil
@@ -145,6 +145,15 @@ func (s *Store) Health(ctx context.Context) error {
 		return err
 	})
 	return wrap("file", s.place.path, err)
+}
+
+// counter returns the revision of the last batch.
+func (c *conn) counter(ctx context.Context) (revision int64, err error) {
+	found, err := c.row(ctx, []any{&revision}, "SELECT revision FROM counter")
+	if err == nil && !found {
+		err = errors.New("the file is damaged: the counter of revisions is missing")
+	}
+	return revision, err
 }
 
 // Time implements store.Clock: the processes that share the file are on one machine, and this is its clock.

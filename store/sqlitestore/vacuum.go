@@ -25,35 +25,34 @@ const (
 		FROM pragma_auto_vacuum v, pragma_freelist_count f, pragma_page_count p`
 )
 
-// tidier gives the space of deleted rows back. It belongs to the goroutine of the writer.
+// tidier gives the space of deleted rows back. It belongs to the job that leads.
 type tidier struct {
-	// due receives when something was written and no step was made for a while; pending is set until then.
-	due     *time.Timer
-	pending bool
-	// shrunk is set when pages were given back that the file has until a checkpoint.
-	shrunk bool
+	timer *time.Timer
+	// pending is set until a step is made, shrunk when pages were given back that the file has until a checkpoint.
+	pending, shrunk bool
 }
 
-func newTidier() tidier {
-	t := tidier{due: time.NewTimer(tidyEvery)}
-	t.due.Stop()
-	return t
-}
-
-// schedule has the next step made after tidyEvery.
-func (t *tidier) schedule() {
-	if !t.pending {
-		t.due.Reset(tidyEvery)
-		t.pending = true
+func (t *tidier) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
 	}
 }
 
-// tidy makes a step, and schedules the next one if there is more to do. What fails is tried again then.
-func (w *writer) tidy(ctx context.Context) {
-	w.tidier.pending = false
-	if more, err := w.shrink(ctx); more || err != nil {
-		w.tidier.schedule()
+// scheduleTidy has the next step made after tidyEvery. What fails is tried again then.
+func (w *writer) scheduleTidy(ctx context.Context) {
+	if w.tidier.pending {
+		return
 	}
+	ctx = context.WithoutCancel(ctx)
+	w.tidier.pending = true
+	w.tidier.timer = time.AfterFunc(tidyEvery, func() {
+		_ = w.queue.Do(ctx, &job{Alone: true}, func() { // the last job does not wait for this one
+			w.tidier.pending = false
+			if more, err := w.shrink(ctx); more || err != nil {
+				w.scheduleTidy(ctx)
+			}
+		})
+	})
 }
 
 // shrink gives some free pages back, or when there are few truncates the write-ahead log. It reports whether there is more to do.
@@ -78,7 +77,7 @@ func (w *writer) shrink(ctx context.Context) (more bool, err error) {
 // truncate makes a checkpoint and truncates the write-ahead log, if it is large or the file has pages that were given back.
 func (w *writer) truncate(ctx context.Context) (more bool, err error) {
 	most := int64(keptLog)
-	if waiting, _ := w.state(); waiting {
+	if w.queue.Len() > 1 {
 		most = longLog
 	}
 	log, err := os.Stat(w.store.place.path + "-wal")

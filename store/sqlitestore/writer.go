@@ -2,204 +2,253 @@ package sqlitestore
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/sqlcore"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
-// Bounds of a group of jobs, and how long the writer works before it lets other processes have the file, if there are some. The pause is
-// longer than that between two attempts of theirs.
 const (
-	maxGroup   = 128
-	maxBytes   = 8 << 20
+	// Bounds of what shares a transaction.
+	maxGroup = 128
+	maxBytes = 8 << 20
+	// How long this process works before it lets others have the file, if there are some. The pause is longer than that between two
+	// attempts of theirs.
 	longHold   = 25 * time.Millisecond
 	breakTime  = 2 * lastPause
 	sharedTime = 10 * time.Second
+	// Notifications that stay in the table, and how often older ones are deleted. A process that lags by more misses some.
+	keptNotices = 4096
+	purgeEvery  = 1024
 )
 
-// job is a change that waits for the writer.
-type job struct {
+// change is what a job changes.
+type change struct {
 	// do changes the tables. It may be called again after a rollback. It returns a refusal, or an error that ends the transaction.
 	do func(context.Context, *tx) error
-	// over returns the cause when the caller's context is done.
-	over func() error
-	// soft jobs do not wait for the flush.
+	// soft changes do not wait for the flush.
 	soft bool
-	size int
-	done chan struct{}
 	err  error
 }
 
-// writer runs the jobs in groups, one transaction each, so that jobs which wait at the same time share a flush.
+type job = sqlcore.Job[*change]
+
+// writer runs changes, one transaction at a time, so that those which wait at the same time share a flush.
 type writer struct {
 	conn  *conn
 	store *Store
+	queue sqlcore.Queue[*change]
+	// hasty is set when Close does not wait for other processes any more. Commits counts transactions.
+	hasty   atomic.Bool
+	commits atomic.Int64
 
-	mu     sync.Mutex
-	queue  []*job
-	closed bool
-	// commits counts transactions.
-	commits int
-
-	wake  chan struct{}
-	stop  context.CancelFunc
-	ended chan struct{}
-	err   error
-
-	// The rest belongs to the goroutine. Unflushed is set while the connection does not flush.
+	// The rest belongs to the job that leads. Unflushed is set while the connection does not flush.
 	unflushed bool
-	// last is the revision that this writer made last, busy when it began to work without a pause, shared until when other processes are
-	// expected to write.
-	last         int64
-	busy, shared time.Time
-	tidier       tidier
+	// last is the revision that this writer made last, busy when it began to work without a pause, ended when it ended, and shared until
+	// when other processes are expected to write.
+	last                int64
+	busy, ended, shared time.Time
+	tidier              tidier
 }
 
-func newWriter(ctx context.Context, c *conn, s *Store) *writer {
-	w := &writer{conn: c, store: s, wake: make(chan struct{}, 1), ended: make(chan struct{}), tidier: newTidier()}
-	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go w.loop(ctx)
-	return w
+func newWriter(c *conn, s *Store) *writer {
+	return &writer{conn: c, store: s, queue: sqlcore.Queue[*change]{Jobs: maxGroup, Bytes: maxBytes}}
 }
 
-// write has the writer run a job, and returns after the COMMIT. A job whose ctx is done before it began is not run.
-func (w *writer) write(ctx context.Context, j *job) error {
+// write makes a change, of so many bytes, and returns after the COMMIT. When ctx is done before it began it is not made.
+func (w *writer) write(ctx context.Context, size int, c change) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	j.done, j.over = make(chan struct{}), func() error { return context.Cause(ctx) }
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		return ErrClosed
+	j := &job{Item: &c, Size: size}
+	if err := w.queue.Do(ctx, j, func() { w.lead(ctx, j) }); err != nil {
+		return err
 	}
-	w.queue = append(w.queue, j)
-	w.mu.Unlock()
-	w.poke()
-	select {
-	case <-j.done:
-	case <-ctx.Done():
-		if w.withdraw(j) {
-			return context.Cause(ctx)
-		}
-		<-j.done // it is being written
-	}
-	return j.err
-}
-
-// withdraw removes a job that was not begun, and reports whether it did.
-func (w *writer) withdraw(j *job) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	at := slices.Index(w.queue, j)
-	if at >= 0 {
-		w.queue = slices.Delete(w.queue, at, at+1)
-	}
-	return at >= 0
-}
-
-func (w *writer) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	return c.err
 }
 
 // close waits until the jobs are done. When ctx is done, those that wait for another process fail.
-func (w *writer) close(ctx context.Context) error {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	w.poke()
-	defer context.AfterFunc(ctx, w.stop)()
-	<-w.ended
-	w.stop()
-	return w.err
+func (w *writer) close(ctx context.Context) (err error) {
+	defer context.AfterFunc(ctx, func() { w.hasty.Store(true) })()
+	closed := w.queue.Do(context.WithoutCancel(ctx), &job{Alone: true, Last: true}, func() {
+		w.tidier.stop()
+		err = w.conn.close()
+	})
+	if closed != nil {
+		return closed
+	}
+	return err
 }
 
-func (w *writer) loop(ctx context.Context) {
-	defer close(w.ended)
-	for {
-		switch waiting, closed := w.state(); {
-		case waiting:
-			w.group(ctx)
-			w.tidier.schedule()
-			select {
-			case <-w.tidier.due.C:
-				w.tidy(ctx)
-			default:
+// lead runs a job, and those that wait or come meanwhile, in one transaction. A job that ends it is left out of the next one, which has the
+// others: they did nothing wrong.
+func (w *writer) lead(ctx context.Context, first *job) {
+	for jobs := []*job{first}; len(jobs) > 0; ctx = context.WithoutCancel(ctx) {
+		jobs = w.transaction(ctx, jobs)
+	}
+	w.ended = time.Now()
+	w.scheduleTidy(ctx)
+}
+
+// transaction runs jobs, and those that wait, and returns those that are to be run again.
+func (w *writer) transaction(ctx context.Context, jobs []*job) (again []*job) {
+	t, err := w.begin(ctx, jobs)
+	if err != nil {
+		finish(jobs, store.NotApplied(err))
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx) // what has begun is written
+	size := 0
+	for i := 0; ; i++ {
+		if i == len(jobs) {
+			j := w.queue.Next(len(jobs), size, func(c *change) bool { return c.soft || !w.unflushed })
+			if j == nil {
+				break
 			}
-		case closed:
-			w.tidier.due.Stop()
-			w.err = w.conn.close()
-			return
-		default:
-			select {
-			case <-w.wake:
-				w.busy = time.Now()
-			case <-w.tidier.due.C:
-				w.tidy(ctx)
-			}
+			jobs = append(jobs, j)
+		}
+		if err := w.run(ctx, t, jobs[i].Item, i > 0); err != nil {
+			_ = t.script(ctx, "ROLLBACK") // there may be no transaction any more
+			finish(jobs[i:i+1], store.NotApplied(err))
+			return slices.Delete(jobs, i, i+1)
+		}
+		size += jobs[i].Size
+	}
+	if err = w.commit(ctx, t); err == nil {
+		w.store.hub.Notify(t.topics...)
+		if t.events {
+			w.store.hub.Notify(wait.StreamTopic(""))
 		}
 	}
-}
-
-func (w *writer) state() (waiting, closed bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.queue) > 0, w.closed
-}
-
-// take removes the first job from the queue. Jobs that need a flush wait for a transaction that has one.
-func (w *writer) take(size int) *job {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.queue) > 0 {
-		j := w.queue[0]
-		if size > 0 && size+j.size > maxBytes || w.unflushed && !j.soft {
-			return nil
-		}
-		w.queue = slices.Delete(w.queue, 0, 1)
-		if j.err = j.over(); j.err == nil {
-			return j
-		}
-		close(j.done)
-	}
+	finish(jobs, err)
 	return nil
-}
-
-func (w *writer) takeAll() []*job {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	jobs := w.queue
-	w.queue = nil
-	return jobs
-}
-
-// restore puts jobs back at the front of the queue.
-func (w *writer) restore(jobs []*job) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.queue = append(slices.Clone(jobs), w.queue...)
-}
-
-// hurried reports whether a waiting job needs a flush.
-func (w *writer) hurried() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.queue, func(j *job) bool { return !j.soft })
 }
 
 // finish releases the callers of jobs. With an error nothing of them was written, unless COMMIT returned it.
 func finish(jobs []*job, err error) {
 	for _, j := range jobs {
 		if err != nil {
-			j.err = err
+			j.Item.err = err
 		}
-		close(j.done)
+		j.Done()
 	}
 }
 
-// errIdle reports that all callers went while the writer waited for another process.
-var errIdle = errors.New("no job waits")
+// run makes a change. One that is refused changes nothing. Another error is one for which the transaction must be rolled back: SQLite may
+// have done that already.
+func (w *writer) run(ctx context.Context, t *tx, c *change, shares bool) error {
+	if shares {
+		if _, err := t.conn.exec(ctx, "SAVEPOINT job"); err != nil {
+			return err
+		}
+	}
+	revision, topics, events := t.revision, len(t.topics), t.events
+	t.wrote, t.err = false, nil
+	c.err = c.do(ctx, t)
+	if c.err != nil {
+		if !refused(c.err) || t.wrote && !shares {
+			return c.err
+		}
+		t.revision, t.topics, t.events = revision, t.topics[:topics], events
+	}
+	if !shares {
+		return nil
+	}
+	if c.err != nil {
+		if _, err := t.conn.exec(ctx, "ROLLBACK TO job"); err != nil {
+			return err
+		}
+	}
+	_, err := t.conn.exec(ctx, "RELEASE job")
+	return err
+}
+
+// begin takes the write lock as soon as other processes release it.
+func (w *writer) begin(ctx context.Context, jobs []*job) (*tx, error) {
+	w.yield(ctx)
+	hurried := func(c *change) bool { return c != nil && !c.soft }
+	err := retry(ctx, func() error {
+		if w.hasty.Load() {
+			return ErrClosed
+		}
+		hurry := w.queue.Any(hurried) || slices.ContainsFunc(jobs, func(j *job) bool { return hurried(j.Item) })
+		if err := w.flushing(ctx, hurry); err != nil {
+			return err
+		}
+		_, err := w.conn.exec(ctx, "BEGIN IMMEDIATE")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t := &tx{conn: w.conn}
+	err = w.store.place.check()
+	if err == nil {
+		t.revision, err = t.counter(ctx)
+	}
+	if err != nil {
+		_ = t.script(ctx, "ROLLBACK") // the first error is the one to return
+		return nil, err
+	}
+	if t.revision != w.last {
+		w.shared = time.Now().Add(sharedTime)
+	}
+	w.last = t.revision
+	return t, nil
+}
+
+// yield pauses when this writer had the file for long and other processes write, too.
+func (w *writer) yield(ctx context.Context) {
+	switch now := time.Now(); {
+	case now.Sub(w.ended) > lastPause:
+		w.busy = now
+	case now.Sub(w.busy) > longHold:
+		if now.Before(w.shared) {
+			_ = wait.For(ctx, breakTime)
+		}
+		w.busy = now
+	}
+}
+
+// flushing sets whether the next transaction is flushed. A flush includes what earlier transactions did not flush.
+func (w *writer) flushing(ctx context.Context, on bool) error {
+	if on != w.unflushed {
+		return nil
+	}
+	level := "NORMAL" // in WAL mode that flushes only before checkpoints
+	if on {
+		level = "FULL"
+	}
+	if err := w.conn.script(ctx, "PRAGMA synchronous = "+level); err != nil {
+		return err
+	}
+	w.unflushed = !on
+	return nil
+}
+
+// commit writes what the jobs have in common, and commits.
+func (w *writer) commit(ctx context.Context, t *tx) error {
+	t.err = nil
+	if t.revision != w.last {
+		t.run(ctx, "UPDATE counter SET revision = ?", t.revision)
+	}
+	slices.Sort(t.topics)
+	t.topics = slices.Compact(t.topics)
+	for _, topic := range t.topics { // for other processes
+		id := t.insert(ctx, "INSERT INTO notice (topic, origin) VALUES (?, ?)", blob(topic), w.store.origin)
+		if id%purgeEvery == 0 {
+			t.run(ctx, "DELETE FROM notice WHERE id <= ?", id-keptNotices)
+		}
+	}
+	t.run(ctx, "COMMIT")
+	if t.err != nil {
+		_ = t.script(ctx, "ROLLBACK") // there may be no transaction any more
+		return t.err
+	}
+	w.last = t.revision
+	w.commits.Add(1)
+	return nil
+}

@@ -12,7 +12,8 @@ import (
 // TestEvents runs the contract of store.Events.
 func TestEvents(t *testing.T, open OpenFunc) {
 	t.Helper()
-	cases := map[string]func(*eventWorld){
+	cases := map[string]func(*world){}
+	for name, run := range map[string]func(*eventWorld){
 		"batches come back in order":   eventOrder,
 		"a batch comes twice":          eventTwice,
 		"a former writer is refused":   eventFence,
@@ -20,19 +21,17 @@ func TestEvents(t *testing.T, open OpenFunc) {
 		"a reader waits":               eventWait,
 		"batches of before are purged": eventPurge,
 		"a stream is dropped":          eventDrop,
-	}
-	for name, run := range cases {
-		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			t.Parallel()
-			a, b := open(t)
-			one, first := a.(store.Events)
-			other, second := b.(store.Events)
+	} {
+		cases[name] = func(w *world) {
+			one, first := w.one.(store.Events)
+			other, second := w.other.(store.Events)
 			if !first || !second {
-				t.Fatal("the store has no events")
+				w.Fatal("the store has no events")
 			}
-			run(&eventWorld{T: t, one: one, other: other, now: time.Now().UTC().Truncate(time.Millisecond)})
-		})
+			run(&eventWorld{T: w.T, one: one, other: other, now: time.Now().UTC().Truncate(time.Millisecond)})
+		}
 	}
+	runCases(t, open, cases)
 }
 
 type eventWorld struct {

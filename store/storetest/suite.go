@@ -45,6 +45,12 @@ func TestStore(t *testing.T, open OpenFunc) {
 		"watch receives from both":                      watch,
 		"snapshots belong to the caller":                owned,
 	}
+	runCases(t, open, cases)
+}
+
+// runCases runs each case on a store of its own.
+func runCases(t *testing.T, open OpenFunc, cases map[string]func(*world)) {
+	t.Helper()
 	for name, run := range cases {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			t.Parallel()

@@ -14,29 +14,20 @@ import (
 // what crosses from one process to another.
 func TestMailbox(t *testing.T, open OpenFunc, schedules int) {
 	t.Helper()
-	t.Run("queue", func(t *testing.T) {
-		t.Parallel()
-		mailboxtest.TestQueue(t, func(t *testing.T) store.Store {
+	runSuites(t, open, map[string]suite{
+		"queue": func(t *testing.T, open OpenFunc) {
 			t.Helper()
-			one, _ := open(t)
-			return one
-		})
-	})
-	t.Run("model", func(t *testing.T) {
-		t.Parallel()
-		mailboxtest.TestModel(t, open, schedules)
-	})
-	t.Run("mailbox", func(t *testing.T) {
-		t.Parallel()
-		mailboxtest.TestMailbox(t, open)
-	})
-	t.Run("agent", func(t *testing.T) {
-		t.Parallel()
-		agentruntest.TestCommits(t, open)
-	})
-	t.Run("retention", func(t *testing.T) {
-		t.Parallel()
-		agentruntest.TestRetention(t, open)
+			mailboxtest.TestQueue(t, func(t *testing.T) store.Store {
+				t.Helper()
+				one, _ := open(t)
+				return one
+			})
+		},
+		"model": func(t *testing.T, open OpenFunc) {
+			t.Helper()
+			mailboxtest.TestModel(t, open, schedules)
+		},
+		"mailbox": mailboxtest.TestMailbox, "agent": agentruntest.TestCommits, "retention": agentruntest.TestRetention,
 	})
 }
 

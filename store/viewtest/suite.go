@@ -12,23 +12,23 @@ import (
 // It closes them with t.Cleanup.
 type OpenFunc = func(t *testing.T) (one, other store.Store)
 
+// suite is a suite of a view.
+type suite = func(t *testing.T, open OpenFunc)
+
+func runSuites(t *testing.T, open OpenFunc, suites map[string]suite) {
+	t.Helper()
+	for name, run := range suites {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, open)
+		})
+	}
+}
+
 // TestViews runs the contract suites of the views over a store. Handles of a view take turns on both stores.
 func TestViews(t *testing.T, open OpenFunc) {
 	t.Helper()
-	t.Run("thread", func(t *testing.T) {
-		t.Parallel()
-		threadtest.TestThreads(t, open)
-	})
-	t.Run("record", func(t *testing.T) {
-		t.Parallel()
-		threadtest.TestRecords(t, open)
-	})
-	t.Run("inbox", func(t *testing.T) {
-		t.Parallel()
-		inboxtest.TestStore(t, open)
-	})
-	t.Run("together", func(t *testing.T) {
-		t.Parallel()
-		TestTogether(t, open)
+	runSuites(t, open, map[string]suite{
+		"thread": threadtest.TestThreads, "record": threadtest.TestRecords, "inbox": inboxtest.TestStore, "together": TestTogether,
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 // writers of two processes do not come between the messages of a call, and none is lost.
 func writers(w *world) {
-	const workers, calls, each = 4, 10, 4
+	const workers, calls, each = 4, 5, 4
 	var wg sync.WaitGroup
 	for n := range workers {
 		s := []*thread.Threads{w.one, w.two}[n%2]
@@ -62,19 +62,12 @@ func writers(w *world) {
 
 // events are bounded, and the newest stay.
 func events(w *world) {
-	const newest = 50
-	var wg sync.WaitGroup
-	for range 10 {
-		wg.Go(func() {
-			many := slices.Repeat([]compaction.Event{{Thread: "t", Kind: compaction.EventFailed}}, thread.MaxEvents/100)
-			for range 10 {
-				if _, err := w.one.Commit(w.Context(), "t", thread.Commit{Events: many}); err != nil {
-					w.Errorf("record: %v", err)
-				}
-			}
-		})
+	const newest, each = 10, thread.MaxEvents / 10
+	many := slices.Repeat([]compaction.Event{{Thread: "t", Kind: compaction.EventFailed}}, each)
+	for range thread.MaxEvents / each {
+		_, err := w.one.Commit(w.Context(), "t", thread.Commit{Events: many})
+		w.must(err)
 	}
-	wg.Wait()
 	for i := range newest {
 		w.must(w.one.Record(compaction.Event{Thread: "t", Kind: compaction.EventSwapped, Attempt: i}))
 	}
