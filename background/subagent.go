@@ -94,7 +94,7 @@ func (m *Manager) agentBox(task, thread string) (*inbox.Box, error) {
 	switch {
 	case t == nil:
 		return nil, ErrNotFound
-	case t.spec.Thread != thread:
+	case t.info.Thread != thread:
 		return nil, ErrNotOwner
 	case t.info.Status.Terminal():
 		return nil, fmt.Errorf("%w %s", ErrTerminated, t.info.Status)
@@ -110,33 +110,24 @@ func (m *Manager) unread(t *Task) (notices []abi.Notice) {
 	if t.box == nil {
 		return nil
 	}
+	room, total := 0, 0
 	var batch []any
-	room, total := m.cfg.MaxPayload, 0
-	wrap := func() {
-		notices = append(notices, abi.Notice{
-			Kind: abi.NoticeCustom, TaskID: t.info.ID, EventType: UndeliveredMessages, Housekeeping: t.spec.Class == Housekeeping,
-			Payload: map[string]any{"count": int64(len(batch)), "messages": batch},
-		})
-		batch, room = nil, m.cfg.MaxPayload
-	}
-	left := t.box.Close()
-	for i := range left {
-		if left[i].EventType != AgentMessage {
+	for _, n := range t.box.Close() {
+		if n.EventType != AgentMessage {
 			continue
 		}
-		total++
-		n := size(left[i].Payload)
-		if n > room && len(batch) > 0 {
-			wrap()
+		size := len(inbox.Text(n.Payload))
+		if len(notices) == 0 || size > room {
+			notices = append(notices, abi.Notice{Kind: abi.NoticeCustom, TaskID: t.info.ID, EventType: UndeliveredMessages, Housekeeping: t.info.Class == Housekeeping})
+			room, batch = m.cfg.MaxPayload, nil
 		}
-		batch, room = append(batch, left[i].Payload), room-n
+		total, room, batch = total+1, room-size, append(batch, n.Payload)
+		notices[len(notices)-1].Payload = map[string]any{"count": int64(len(batch)), "messages": batch}
 	}
-	if len(batch) == 0 {
-		return nil
+	if total > 0 {
+		m.count(func(s *Stats) { s.Undelivered += total })
+		m.cfg.Logger.Warn("sub-agent ended before it read its messages", "task_id", t.info.ID, "messages", total)
 	}
-	wrap()
-	m.count(func(s *Stats) { s.Undelivered += total })
-	m.cfg.Logger.Warn("sub-agent ended before it read its messages", "task_id", t.info.ID, "messages", total)
 	return notices
 }
 
