@@ -31,7 +31,7 @@ func (m *Manager) fit(ctx context.Context, t *Task, v any, isResult bool) any {
 	if !large {
 		return v
 	}
-	return cut(text, m.cfg.MaxPayload, "task output truncated")
+	return cut(text, m.cfg.MaxPayload, "task output")
 }
 
 // plain turns v into a value that the ABI can carry, by way of JSON. What JSON refuses becomes the name of its type.
@@ -48,17 +48,16 @@ func plain(v any) any {
 
 // cutError returns the beginning of the text of an error.
 func (m *Manager) cutError(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= m.cfg.MaxError {
-		return text
-	}
-	return cut(text, m.cfg.MaxError, "task error truncated")
+	return cut(strings.ToValidUTF8(text, "\uFFFD"), m.cfg.MaxError, "task error")
 }
 
-// cut returns the beginning of text, at most limit bytes and whole characters, and a
+// cut returns the beginning of a text that is longer than limit bytes, in whole characters, and a
 // line with the number of bytes that are missing.
 func cut(text string, limit int, what string) string {
+	if len(text) <= limit {
+		return text
+	}
 	head := strings.ToValidUTF8(text[:limit], "")
-	return fmt.Sprintf("%s\n…[%s: dropped %d of %d bytes; narrow the command (head/grep) to keep context lean]",
+	return fmt.Sprintf("%s\n…[%s truncated: dropped %d of %d bytes; narrow the command (head/grep) to keep context lean]",
 		head, what, len(text)-len(head), len(text))
 }

@@ -103,29 +103,19 @@ func (m *Manager) run(t *Task) {
 	if t.box != nil {
 		op = "sub_agent_completion"
 	}
-	if !m.takeTurn(t) {
+	select {
+	case <-t.turn:
+	case <-t.body.Done():
+	}
+	info := m.info(t)
+	if info.Status == Queued { // it was cancelled before it had a place
 		m.conclude(t, outcome{status: Cancelled}, op)
 		return
 	}
-	m.observe(t.body, EventStarted, m.info(t))
+	m.observe(t.body, EventStarted, info)
 	ctx, cancel := context.WithTimeoutCause(t.body, t.timeout, errTimeout)
 	defer cancel()
 	m.conclude(t, m.supervise(ctx, t), op)
-}
-
-// takeTurn waits for a place. It returns false when the task was cancelled first.
-func (*Manager) takeTurn(t *Task) bool {
-	select {
-	case <-t.turn:
-		return true
-	default:
-	}
-	select {
-	case <-t.turn:
-		return true
-	case <-t.body.Done():
-		return false
-	}
 }
 
 // supervise runs the body and returns its outcome. A body that still runs when its context has ended and the grace period

@@ -146,6 +146,9 @@ func (o *Inbox) load(ctx context.Context) error {
 func (o *Inbox) Close(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true
+	for thread, q := range o.queues {
+		o.arm(thread, q) // stops its timer
+	}
 	o.mu.Unlock()
 	o.cancel()
 	done := make(chan struct{})
