@@ -234,8 +234,7 @@ func (r *run) enter(ctx context.Context) (*Termination, error) {
 	}
 	r.known = r.listTools()
 	r.offered = r.known
-	arrived := r.settle() || r.woke
-	arrived = r.take(ctx) || arrived
+	arrived := r.collect(ctx) || r.woke
 	from := r.thread.size()
 	r.thread.append(r.input...)
 	r.told += len(r.input)

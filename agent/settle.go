@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -8,15 +9,20 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// settle takes what waits in the inbox: notifications about compactions are consumed
+// collect takes what was delivered to the thread and what is stored for it, and reports whether the model has something new to read.
+func (r *run) collect(ctx context.Context) (arrived bool) {
+	arrived = r.settle()
+	return r.take(ctx) || arrived
+}
+
+// settle takes what was delivered: notifications about compactions are consumed
 // first, messages go to the log, the rest is shown to the plugins at the next
 // phase and, as a message, to the model. It reports whether the model has something
 // new to read.
 func (r *run) settle() (arrived bool) {
-	waiting := r.thread.box.Drain()
-	list := make([]item, len(waiting))
-	for i, n := range waiting {
-		list[i].notice = n
+	var list []item
+	for _, n := range r.thread.box.Drain() {
+		list = append(list, item{notice: n})
 	}
 	return r.receive(list, true)
 }

@@ -50,8 +50,7 @@ func (r *run) continues(ctx context.Context, called bool) bool {
 	// First the tasks, then the inbox: a task that is over has delivered everything. And
 	// listeners may have delivered something at step_end.
 	r.tasks = !called && r.pending()
-	arrived := r.settle()
-	if arrived = r.take(ctx) || arrived; arrived || called {
+	if arrived := r.collect(ctx); arrived || called {
 		r.tasks = false
 		return true
 	}

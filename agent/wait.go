@@ -49,11 +49,7 @@ func (r *run) pending() (yes bool) {
 // read it at once. While a call waits for a decision it is only logged.
 func (r *run) arrive(ctx context.Context) bool {
 	var fresh bool
-	err := recovered(func() error {
-		fresh = r.settle()
-		fresh = r.take(ctx) || fresh
-		return nil
-	})
+	err := recovered(func() error { fresh = r.collect(ctx); return nil })
 	if r.record.Waiting.Reason != WaitTasks {
 		r.read() // when the calls are decided
 	}

@@ -1,82 +1,102 @@
 package background
 
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
 // Cancel asks a task to end and reports whether there was one to ask. It does
 // not wait.
 func (m *Manager) Cancel(id string) bool {
-	return m.cancelWhere(func(t *Task) bool { return t.info.ID == id }) > 0
+	return m.cancelWhere(func(i *Info) bool { return i.ID == id }) > 0
 }
 
 // CancelTree asks a task and all that come from it, at any depth, to end. It
 // returns how many there were to ask; 0 if the task is not known.
 func (m *Manager) CancelTree(id string) int {
-	m.mu.Lock()
-	in := m.tree(id)
-	m.mu.Unlock()
-	return m.cancelWhere(func(t *Task) bool { return in[t.info.ID] })
+	return m.cancelFrom(func(i *Info) bool { return i.ID == id })
 }
 
 // CancelAll asks every task of a thread to end and returns how many there were.
 // Notifications that are not read yet stay.
 func (m *Manager) CancelAll(thread string) int {
-	return m.cancelWhere(func(t *Task) bool { return t.spec.Thread == thread })
+	return m.cancelWhere(func(i *Info) bool { return i.Thread == thread })
 }
 
 // CancelRun asks what was spawned by a run, and all that comes from that, to end.
 // It is for a run that was cancelled itself. Services and housekeeping continue.
 func (m *Manager) CancelRun(runID string) int {
-	if runID == "" {
-		return 0
-	}
-	in := map[string]bool{}
+	return m.cancelFrom(func(i *Info) bool {
+		return runID != "" && i.Parent.RunID == runID && i.Parent.TaskID == "" && !i.Status.Terminal() && i.Class.group() == Blocking
+	})
+}
+
+// cancelFrom asks the tasks that match, and all that come from them, to end. Lineages that
+// form a ring, as a restored one may, end it.
+func (m *Manager) cancelFrom(match func(*Info) bool) int {
 	m.mu.Lock()
-	for id, t := range m.tasks {
-		root := t.spec.Parent.RunID == runID && t.spec.Parent.TaskID == ""
-		if root && !t.info.Status.Terminal() && t.spec.Class.group() == Blocking {
-			for child := range m.tree(id) {
-				in[child] = true
-			}
+	in, children := map[string]bool{}, map[string][]*Task{}
+	for _, t := range m.tasks {
+		children[t.info.Parent.TaskID] = append(children[t.info.Parent.TaskID], t)
+	}
+	for next := m.find(match); len(next) > 0; next = next[1:] {
+		if id := next[0].info.ID; !in[id] {
+			in[id] = true
+			next = append(next, children[id]...)
 		}
 	}
 	m.mu.Unlock()
-	return m.cancelWhere(func(t *Task) bool { return in[t.info.ID] })
+	return m.cancelWhere(func(i *Info) bool { return in[i.ID] })
 }
 
-// tree returns a task's id and those of all that come from it. Lineages that
-// form a ring, as a restored one may, end it. The caller holds the lock.
-func (m *Manager) tree(id string) map[string]bool {
-	if m.tasks[id] == nil {
-		return nil
-	}
-	children := map[string][]string{}
-	for child, t := range m.tasks {
-		if p := t.spec.Parent.TaskID; p != "" {
-			children[p] = append(children[p], child)
-		}
-	}
-	in := map[string]bool{id: true}
-	for next := []string{id}; len(next) > 0; {
-		id, next = next[0], next[1:]
-		for _, child := range children[id] {
-			if !in[child] {
-				in[child] = true
-				next = append(next, child)
-			}
-		}
-	}
-	return in
-}
-
-func (m *Manager) cancelWhere(match func(*Task) bool) int {
-	var hit []*Task
+func (m *Manager) cancelWhere(match func(*Info) bool) int {
 	m.mu.Lock()
-	for _, t := range m.tasks {
-		if !t.info.Status.Terminal() && match(t) {
-			hit = append(hit, t)
-		}
-	}
+	hit := m.find(func(i *Info) bool { return !i.Status.Terminal() && match(i) })
 	m.mu.Unlock()
 	for _, t := range hit {
 		t.cancel(errCancelled)
 	}
 	return len(hit)
+}
+
+// closing is how long owners may take, beyond the grace period, to accept the ends of
+// the tasks that Close cancels.
+const closing = time.Second
+
+// Close refuses new tasks, cancels all, and waits until each has ended, which
+// takes at most the grace period and a second more, or until ctx is done. Bodies have
+// the grace period to return; what owners and the Ledger have not accepted a second
+// later is lost, and counted in [Stats]. It reports bodies that had to be abandoned.
+// Closing again waits again.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.once.Do(func() { time.AfterFunc(m.cfg.Grace+closing, m.giveUp) })
+	m.cancelWhere(func(*Info) bool { return true })
+	done := make(chan struct{})
+	go func() {
+		m.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return fmt.Errorf("background: close: %w", context.Cause(ctx))
+	}
+	if n := m.Stats().Abandoned; n > 0 {
+		return fmt.Errorf("background: close: %d task bodies ignored cancellation and were abandoned", n)
+	}
+	return nil
+}
+
+// giveUp ends all that still waits for an owner.
+func (m *Manager) giveUp() {
+	m.expire()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.find(func(i *Info) bool { return !i.Status.Terminal() }) {
+		t.end()
+	}
 }

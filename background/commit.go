@@ -3,7 +3,6 @@ package background
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -21,16 +20,9 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-var errPanicked = errors.New("background: the Ledger panicked")
-
 // put commits to the ledger, which may panic.
-func (m *Manager) put(ctx context.Context, t *Task, record []byte, n *abi.Notice) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %.256v", errPanicked, p)
-		}
-	}()
-	return m.cfg.Ledger.Commit(ctx, t.spec.Thread, t.info.ID, record, n)
+func (m *Manager) put(ctx context.Context, t *Task, record []byte, n *abi.Notice) error {
+	return guard(func() error { return m.cfg.Ledger.Commit(ctx, t.info.Thread, t.info.ID, record, n) })
 }
 
 // sleep waits for the pause after attempt n, from 0, or until done is closed.
@@ -47,30 +39,32 @@ func sleep(done <-chan struct{}, n int, err error) {
 	}
 }
 
-// commit queues what comes ahead of the end, then the terminal notification, and sets the status in one step with the
-// latter. It tries again until the ledger has taken each, or Close gives up.
-func (m *Manager) commit(t *Task, o outcome, op string, ahead ...abi.Notice) {
-	t.over.Store(true)   // an Emit that begins gives up
-	t.end()              // and one that waits, too
+// conclude ends a task, once. It queues what a sub-agent did not read, then the terminal notification, and sets the status in one
+// step with the latter. It tries again until the ledger has taken each, or Close gives up.
+func (m *Manager) conclude(t *Task, o outcome, op string) {
+	defer m.wg.Done()
+	defer t.cancel(nil)
+	ctx := context.WithoutCancel(t.life)
+	result := m.fit(t.life, t, o.result, true)
+	m.mu.Lock()
+	t.end() // an Emit that waits or begins gives up
+	m.places.leave(t)
+	end := t.info
+	m.mu.Unlock()
 	t.emit <- struct{}{} // the last one is through
 	<-t.emit
 
-	m.mu.Lock()
-	info := t.info
-	m.mu.Unlock()
-	info.Status, info.Result, info.Error, info.EndedAt = o.status, o.result, o.err, m.cfg.Now()
-	for i := range ahead {
-		m.repeat(t, op, nil, &ahead[i])
+	end.Status, end.Result, end.Error, end.EndedAt = o.status, result, m.cutError(o.err), m.cfg.Now()
+	for _, n := range m.unread(t) {
+		m.repeat(ctx, t, op, nil, &n)
 	}
-	n := terminal(&info)
-	m.repeat(t, op, &info, &n)
-	m.evict(context.WithoutCancel(t.life))
-	m.observe(context.WithoutCancel(t.life), EventFinished, info)
+	m.repeat(ctx, t, op, &end, terminal(&end))
+	m.evict(ctx)
+	m.observe(ctx, EventFinished, end)
 }
 
 // repeat attempts to commit a notification until that is decided. The end is set if the notification is that of the task.
-func (m *Manager) repeat(t *Task, op string, end *Info, n *abi.Notice) {
-	ctx := context.WithoutCancel(t.life)
+func (m *Manager) repeat(ctx context.Context, t *Task, op string, end *Info, n *abi.Notice) {
 	for i := 0; ; i++ {
 		err := m.attempt(ctx, t, end, n)
 		full, last := errors.Is(err, inbox.ErrFull), m.late.Err() != nil
@@ -78,7 +72,7 @@ func (m *Manager) repeat(t *Task, op string, end *Info, n *abi.Notice) {
 			return
 		}
 		if !full {
-			m.cfg.Logger.WarnContext(ctx, "end of a task is not committed yet", "task_id", t.info.ID, "task_type", t.spec.Type, "error", err)
+			m.cfg.Logger.WarnContext(ctx, "end of a task is not committed yet", "task_id", t.info.ID, "task_type", t.info.Type, "error", err)
 		}
 		m.count(func(s *Stats) { s.refused(op, full, last, end != nil) })
 		if last {
@@ -90,7 +84,8 @@ func (m *Manager) repeat(t *Task, op string, end *Info, n *abi.Notice) {
 
 // attempt tries once to commit a notification, and makes the end visible when that is decided. No reader comes between.
 func (m *Manager) attempt(ctx context.Context, t *Task, end *Info, n *abi.Notice) (err error) {
-	defer m.lock(t.spec.Thread)()
+	t.gate.lock <- struct{}{}
+	defer func() { <-t.gate.lock }()
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	defer context.AfterFunc(m.late, cancel)() //nolint:contextcheck // that of Close
@@ -106,33 +101,12 @@ func (m *Manager) attempt(ctx context.Context, t *Task, end *Info, n *abi.Notice
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		t.acked = t.acked || dropped
-		m.finish(t, end)
+		// Only what changes: the rest is read without the lock.
+		t.info.Status, t.info.Result, t.info.Error, t.info.EndedAt = end.Status, end.Result, end.Error, end.EndedAt
+		m.leave(t)
+		m.ended = append(m.ended, t)
 	}
 	return err
-}
-
-// refused counts an attempt that the ledger did not take, unless it had no room.
-func (s *Stats) refused(op string, full, last, end bool) {
-	if !full {
-		if s.CommitFailures == nil {
-			s.CommitFailures = map[string]int{}
-		}
-		s.CommitFailures[op]++
-	}
-	switch {
-	case last && end:
-		s.Unsaved++
-	case last:
-		s.LostNotices++
-	}
-}
-
-// finish makes the end visible. The caller holds the lock, and the gate of the thread.
-func (m *Manager) finish(t *Task, end *Info) {
-	// Only what changes: the id is read without the lock.
-	t.info.Status, t.info.Result, t.info.Error, t.info.EndedAt = end.Status, end.Result, end.Error, end.EndedAt
-	m.leave(t)
-	m.ended = append(m.ended, t)
 }
 
 // Acknowledge reports that what the tasks reported was used, and is persisted where it
@@ -145,7 +119,7 @@ func (m *Manager) Acknowledge(ctx context.Context, thread string, ids ...string)
 		switch t := m.tasks[id]; {
 		case t == nil:
 			gone = append(gone, id)
-		case t.spec.Thread == thread:
+		case t.info.Thread == thread:
 			t.acked = true
 		}
 	}
@@ -175,7 +149,7 @@ func (m *Manager) evict(ctx context.Context) {
 	room := map[bool]int{true: m.cfg.Keep, false: unackedPerKeep * m.cfg.Keep} // by whether they are acknowledged
 	var kept []*Task
 	for _, t := range slices.Backward(m.ended) {
-		if !t.acked || t.spec.Class != Housekeeping {
+		if !t.acked || t.info.Class != Housekeeping {
 			room[t.acked]--
 			if room[t.acked] >= 0 {
 				kept = append(kept, t)
@@ -184,7 +158,7 @@ func (m *Manager) evict(ctx context.Context) {
 		}
 		delete(m.tasks, t.info.ID)
 		if t.acked {
-			forget[t.spec.Thread] = append(forget[t.spec.Thread], t.info.ID)
+			forget[t.info.Thread] = append(forget[t.info.Thread], t.info.ID)
 		}
 	}
 	slices.Reverse(kept)
@@ -196,8 +170,8 @@ func (m *Manager) evict(ctx context.Context) {
 }
 
 // terminal builds the one notification that ends a task.
-func terminal(info *Info) abi.Notice {
-	n := abi.Notice{TaskID: info.ID, Housekeeping: info.Class == Housekeeping}
+func terminal(info *Info) *abi.Notice {
+	n := &abi.Notice{TaskID: info.ID, Housekeeping: info.Class == Housekeeping}
 	switch info.Status {
 	case Completed:
 		n.Kind, n.Result = abi.NoticeCompleted, info.Result

@@ -2,7 +2,9 @@ package background
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/dynamic"
@@ -62,6 +64,36 @@ type Info struct {
 	// Attempt counts how often the body was started, from 1. It grows when a task
 	// is resumed after a restart.
 	Attempt int `json:"attempt,omitempty"`
+}
+
+// Bounds of the texts of a task, in bytes.
+const (
+	maxName        = 128
+	maxType        = 64
+	maxDescription = 4 << 10
+)
+
+// validate checks what a [Spec], or a record, has of a task.
+func (i *Info) validate() error {
+	switch {
+	case i.Thread == "":
+		return errors.New("background: Spec.Thread is missing")
+	case i.Type == "":
+		return errors.New("background: Spec.Type is missing")
+	case !slices.Contains([]Class{Blocking, Detached, Service, Housekeeping}, i.Class):
+		return fmt.Errorf("background: Spec.Class %.80q is unknown", i.Class)
+	case slices.Contains([]string{"parent", "self", "all", "broadcast"}, i.Name):
+		return fmt.Errorf("background: '%s' is a reserved name", i.Name)
+	}
+	for _, f := range []struct {
+		name, value string
+		limit       int
+	}{{"Type", i.Type, maxType}, {"ID", i.ID, maxName}, {"Name", i.Name, maxName}, {"Description", i.Description, maxDescription}} {
+		if len(f.value) > f.limit {
+			return fmt.Errorf("background: Spec.%s has %d bytes, at most %d are allowed", f.name, len(f.value), f.limit)
+		}
+	}
+	return nil
 }
 
 // record is what the ledger keeps of a task.

@@ -2,94 +2,62 @@ package background
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/mortise-dev/mortise/inbox"
+	"github.com/mortise-dev/mortise/internal/dynamic"
 )
 
-// fit makes v a value of the ABI that is no larger than the limit. Text goes
-// through Shorten if it is a result, anything else only when it is too large.
+// fit bounds a plain value. Text goes through Shorten if it is a result, anything else only when it is too large.
 func (m *Manager) fit(ctx context.Context, t *Task, v any, isResult bool) any {
-	if v == nil {
-		return nil
+	text, result := inbox.Text(v), isResult
+	if _, isText := v.(string); !isText {
+		result = false
 	}
-	v = plain(v)
-	text, isText := v.(string)
-	large := size(v) > m.cfg.MaxPayload
-	if !large && (!isText || !isResult) {
+	large := len(text) > m.cfg.MaxPayload
+	if !large && !result {
 		return v
 	}
-	if !isText {
-		data, err := json.Marshal(v)
+	if m.cfg.Shorten != nil {
+		var short string
+		err := guard(func() error { short = m.cfg.Shorten(ctx, t.info.Thread, t.info.Type, text); return nil })
 		if err != nil {
-			return fmt.Sprintf("[a payload that cannot be written as JSON: %T]", v)
+			m.cfg.Logger.ErrorContext(ctx, "shorten panicked", "task_id", t.info.ID, "task_type", t.info.Type)
+		} else if len(short) <= m.cfg.MaxPayload {
+			return short
 		}
-		text = string(data)
-	}
-	if short, ok := m.shorten(ctx, t, text); ok && len(short) <= m.cfg.MaxPayload {
-		return short
 	}
 	if !large {
 		return v
 	}
-	return cut(text, m.cfg.MaxPayload, "task output truncated")
+	return cut(text, m.cfg.MaxPayload, "task output")
 }
 
-// shorten calls Shorten, which may panic.
-func (m *Manager) shorten(ctx context.Context, t *Task, text string) (short string, ok bool) {
-	if m.cfg.Shorten == nil {
-		return "", false
+// plain turns v into a value that the ABI can carry, by way of JSON. What JSON refuses becomes the name of its type.
+func plain(v any) any {
+	if _, isText := v.(string); isText || v == nil {
+		return v
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			m.cfg.Logger.ErrorContext(ctx, "shorten panicked", "task_id", t.info.ID, "task_type", t.spec.Type)
-			ok = false
-		}
-	}()
-	return m.cfg.Shorten(ctx, t.spec.Thread, t.spec.Type, text), true
+	out, err := dynamic.Of(v)
+	if err != nil {
+		return fmt.Sprintf("%T", v)
+	}
+	return out
 }
 
 // cutError returns the beginning of the text of an error.
 func (m *Manager) cutError(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= m.cfg.MaxError {
-		return text
-	}
-	return cut(text, m.cfg.MaxError, "task error truncated")
+	return cut(strings.ToValidUTF8(text, "\uFFFD"), m.cfg.MaxError, "task error")
 }
 
-// cut returns the beginning of text, at most limit bytes and whole characters, and a
+// cut returns the beginning of a text that is longer than limit bytes, in whole characters, and a
 // line with the number of bytes that are missing.
 func cut(text string, limit int, what string) string {
-	end := limit
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
+	if len(text) <= limit {
+		return text
 	}
-	return fmt.Sprintf("%s\n…[%s: dropped %d of %d bytes; narrow the command (head/grep) to keep context lean]",
-		text[:end], what, len(text)-end, len(text))
-}
-
-// size is about how many bytes v takes, for values that plain returned.
-func size(v any) int {
-	switch x := v.(type) {
-	case string:
-		return len(x)
-	case []byte:
-		return len(x)
-	case map[string]any:
-		n := 16
-		for k, e := range x {
-			n += len(k) + size(e)
-		}
-		return n
-	case []any:
-		n := 16
-		for _, e := range x {
-			n += size(e)
-		}
-		return n
-	default:
-		return 8
-	}
+	head := strings.ToValidUTF8(text[:limit], "")
+	return fmt.Sprintf("%s\n…[%s truncated: dropped %d of %d bytes; narrow the command (head/grep) to keep context lean]",
+		head, what, len(text)-len(head), len(text))
 }

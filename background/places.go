@@ -29,15 +29,6 @@ func newPlaces(all, perThread int) places {
 	return places{all: all, perThread: perThread, used: map[slot]int{}}
 }
 
-// add changes the number of places that are used by the thread of t, and by all.
-func (p *places) add(t *Task, n int) {
-	for _, s := range []slot{{"", t.spec.Class.group()}, {t.spec.Thread, t.spec.Class.group()}} {
-		if p.used[s] += n; p.used[s] == 0 {
-			delete(p.used, s)
-		}
-	}
-}
-
 // enter gives t a place, or puts it into the queue.
 func (p *places) enter(t *Task) {
 	if !p.give(t) {
@@ -47,8 +38,8 @@ func (p *places) enter(t *Task) {
 
 // give gives t a place if there is one, and notifies it.
 func (p *places) give(t *Task) bool {
-	class := t.spec.Class.group()
-	if p.used[slot{"", class}] >= p.all || p.used[slot{t.spec.Thread, class}] >= p.perThread {
+	class := t.info.Class.group()
+	if p.used[slot{"", class}] >= p.all || p.used[slot{t.info.Thread, class}] >= p.perThread {
 		return false
 	}
 	p.hold(t)
@@ -73,5 +64,14 @@ func (p *places) leave(t *Task) {
 	t.placed = false
 	if i := slices.IndexFunc(p.queue, p.give); i >= 0 {
 		p.queue = slices.Delete(p.queue, i, i+1)
+	}
+}
+
+// add changes the number of places that are used by the thread of t, and by all.
+func (p *places) add(t *Task, n int) {
+	for _, s := range []slot{{"", t.info.Class.group()}, {t.info.Thread, t.info.Class.group()}} {
+		if p.used[s] += n; p.used[s] == 0 {
+			delete(p.used, s)
+		}
 	}
 }

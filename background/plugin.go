@@ -37,28 +37,24 @@ func (*Plugin) Describe() abi.Description {
 		Name: PluginName, Version: "1.0.0", ABI: abi.VersionRange{Min: abi.Version, Max: abi.Version},
 		Summary: "shows the live background tasks to the model",
 		Hooks:   []abi.Hook{{Phase: abi.BeforeInference, Mode: abi.ModeTransform, OnFailure: abi.FailIgnore}},
-		Tools:   tools(),
+		Tools:   listed(),
 		State:   []abi.StateKey{{Name: ViewKey, Scope: abi.ScopeRun}},
 	}
 }
 
-// OnPhase answers one event. It is called again with the same event without harm.
+// OnPhase puts the list of live tasks before the model when it has changed, and
+// again every few steps. It is called again with the same event without harm.
 func (p *Plugin) OnPhase(_ context.Context, e *abi.Event) (*abi.Reply, error) {
 	if e.Phase != abi.BeforeInference {
 		return nil, nil
 	}
-	return p.show(e), nil
-}
-
-// show puts the list of live tasks before the model when it has changed, and
-// again every few steps.
-func (p *Plugin) show(e *abi.Event) *abi.Reply {
 	all := p.m.List(e.Run.ThreadID)
+	text := LiveTasks(all)
 	reply := &abi.Reply{}
-	if view := view(all); !reflect.DeepEqual(view, e.State[ViewKey]) && (len(live(all)) > 0 || e.State[ViewKey] != nil) {
+	if view := view(all); !reflect.DeepEqual(view, e.State[ViewKey]) && (text != "" || e.State[ViewKey] != nil) {
 		reply.Updates = []abi.Update{{Key: ViewKey, Op: abi.OpSet, Value: view}}
 	}
-	if text := LiveTasks(all); text != "" {
+	if text != "" {
 		reply.Effects = []abi.Effect{{
 			Type: abi.EffectAddContext, Note: "live background tasks",
 			Context: &abi.ContextMessage{
@@ -68,9 +64,9 @@ func (p *Plugin) show(e *abi.Event) *abi.Reply {
 		}}
 	}
 	if len(reply.Updates)+len(reply.Effects) == 0 {
-		return nil
+		return nil, nil
 	}
-	return reply
+	return reply, nil
 }
 
 // view is the live tasks as a value of the ABI, by id.
@@ -96,40 +92,32 @@ func live(all []Info) []Info {
 // its own, bounded and escaped. It returns "" when there are none. Show it after a
 // compaction, which may have taken the messages in which they were started.
 func LiveTasks(all []Info) string {
-	running := live(all)
-	if len(running) == 0 {
+	lines := liveLines(all)
+	if len(lines) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString("<background-tasks>\nThese background tasks of yours have not ended. You are told when they do.\n")
-	for n, i := range running {
-		if n == maxLiveListed {
-			fmt.Fprintf(&b, "and %d more; see %s\n", len(running)-n, ToolListTasks)
-			break
-		}
-		b.WriteString(liveLine(i) + "\n")
+	if more := len(live(all)) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more; see %s", more, ToolListTasks))
 	}
-	b.WriteString("</background-tasks>")
-	return b.String()
+	return "<background-tasks>\nThese background tasks of yours have not ended. You are told when they do.\n" +
+		strings.Join(lines, "\n") + "\n</background-tasks>"
 }
 
 // LiveTasks returns the lines of [LiveTasks] for a thread, as many as are listed
 // there. It has the form of compaction.Config's LiveTasks: a summary must name them.
-func (m *Manager) LiveTasks(thread string) []string {
-	running := live(m.List(thread))
-	var out []string
-	for _, i := range running[:min(len(running), maxLiveListed)] {
-		out = append(out, liveLine(i))
-	}
-	return out
-}
+func (m *Manager) LiveTasks(thread string) []string { return liveLines(m.List(thread)) }
 
-func liveLine(i Info) string {
-	name := ""
-	if i.Name != "" {
-		name = ", named " + line(i.Name)
+// liveLines describes the first live tasks, maxLiveListed of them.
+func liveLines(all []Info) (lines []string) {
+	running := live(all)
+	for _, i := range running[:min(len(running), maxLiveListed)] {
+		name := ""
+		if i.Name != "" {
+			name = ", named " + line(i.Name)
+		}
+		lines = append(lines, fmt.Sprintf("[task %s] %s, %s%s: %s", line(i.ID), i.Status, line(i.Type), name, line(i.Description)))
 	}
-	return fmt.Sprintf("[task %s] %s, %s%s: %s", line(i.ID), i.Status, line(i.Type), name, line(i.Description))
+	return lines
 }
 
 // line keeps text on one line, short, and out of tags.

@@ -1,11 +1,9 @@
 package background
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 )
 
 // Stats counts what a Manager does.
@@ -55,6 +53,22 @@ func (m *Manager) count(add func(*Stats)) {
 	add(&m.stats)
 }
 
+// refused counts an attempt that the ledger did not take, unless it had no room.
+func (s *Stats) refused(op string, full, last, end bool) {
+	if !full {
+		if s.CommitFailures == nil {
+			s.CommitFailures = map[string]int{}
+		}
+		s.CommitFailures[op]++
+	}
+	switch {
+	case last && end:
+		s.Unsaved++
+	case last:
+		s.LostNotices++
+	}
+}
+
 // Get returns what is known of a task, ended ones included while they are kept.
 func (m *Manager) Get(id string) (Info, bool) {
 	m.mu.Lock()
@@ -63,23 +77,15 @@ func (m *Manager) Get(id string) (Info, bool) {
 	if t == nil {
 		return Info{}, false
 	}
-	defer m.read(t.spec.Thread)()
+	defer m.read(t.info.Thread)()
 	return t.info, true
 }
 
 // List returns the tasks of a thread, oldest first.
-func (m *Manager) List(thread string) []Info {
+func (m *Manager) List(thread string) (out []Info) {
 	defer m.read(thread)()
-	var own []*Task
-	for _, t := range m.tasks {
-		if t.spec.Thread == thread {
-			own = append(own, t)
-		}
-	}
-	slices.SortFunc(own, func(a, b *Task) int { return cmp.Compare(a.seq, b.seq) })
-	out := make([]Info, len(own))
-	for i, t := range own {
-		out[i] = t.info
+	for _, t := range m.find(func(i *Info) bool { return i.Thread == thread }) {
+		out = append(out, t.info)
 	}
 	return out
 }
@@ -88,12 +94,7 @@ func (m *Manager) List(thread string) []Info {
 // it returns false, the notifications of all blocking tasks are queued.
 func (m *Manager) HasBlocking(thread string) bool {
 	defer m.read(thread)()
-	for _, t := range m.tasks {
-		if t.spec.Thread == thread && t.spec.Class == Blocking && !t.info.Status.Terminal() {
-			return true
-		}
-	}
-	return false
+	return len(m.find(func(i *Info) bool { return i.Thread == thread && i.Class == Blocking && !i.Status.Terminal() })) > 0
 }
 
 // Wait returns when no task of the thread runs or waits to run, whatever its
@@ -102,18 +103,15 @@ func (m *Manager) Wait(ctx context.Context, thread string) error {
 	for {
 		// No gate is needed: the end of a task that has ended was queued.
 		m.mu.Lock()
-		n, changed := 0, m.changed
-		if th := m.threads[thread]; th != nil {
-			n = th.live
-		}
+		live := m.find(func(i *Info) bool { return i.Thread == thread && !i.Status.Terminal() })
 		m.mu.Unlock()
-		if n == 0 {
+		if len(live) == 0 {
 			return nil
 		}
 		select {
-		case <-changed:
+		case <-live[0].done:
 		case <-ctx.Done():
-			return fmt.Errorf("background: wait for %d tasks of thread %s: %w", n, thread, context.Cause(ctx))
+			return fmt.Errorf("background: wait for %d tasks of thread %s: %w", len(live), thread, context.Cause(ctx))
 		}
 	}
 }
@@ -123,36 +121,25 @@ func (m *Manager) Wait(ctx context.Context, thread string) error {
 // waits, with its own ctx, leaves its place to others meanwhile, so that parents
 // that wait for children do not starve them.
 func (m *Manager) WaitTask(ctx context.Context, id string) (Info, error) {
-	resume := m.yield(ctx, id)
-	defer resume()
-	for {
-		info, ok, changed := m.standing(id)
-		switch {
-		case !ok:
-			return Info{}, fmt.Errorf("background: task %.80q: %w", id, ErrNotFound)
-		case info.Status.Terminal():
-			return info, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			if info, ok = m.Get(id); ok && info.Status.Terminal() {
-				return info, nil
-			}
-			return info, fmt.Errorf("background: wait for task %s: %w", id, context.Cause(ctx))
-		}
-	}
-}
-
-// standing returns what is known of a task, and what is closed when that may change.
-// It does not lock the thread: the owner may have received an end that is not visible yet.
-func (m *Manager) standing(id string) (Info, bool, <-chan struct{}) {
+	defer m.yield(ctx, id)()
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if t := m.tasks[id]; t != nil {
-		return t.info, true, m.changed
+	t := m.tasks[id]
+	m.mu.Unlock()
+	if t == nil {
+		return Info{}, fmt.Errorf("background: task %.80q: %w", id, ErrNotFound)
 	}
-	return Info{}, false, m.changed
+	select {
+	case <-t.done: // no gate is needed: the owner may have received an end that is not visible yet
+		return m.info(t), nil
+	case <-ctx.Done():
+	}
+	unlock := m.read(t.info.Thread)
+	info := t.info
+	unlock()
+	if !info.Status.Terminal() {
+		return info, fmt.Errorf("background: wait for task %s: %w", id, context.Cause(ctx))
+	}
+	return info, nil
 }
 
 // yield gives up the place of the task whose body waits for another one, and
@@ -172,7 +159,7 @@ func (m *Manager) yield(ctx context.Context, id string) (resume func()) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		t.waiting--
-		if t.waiting == 0 && !t.gone {
+		if t.waiting == 0 && t.life.Err() == nil {
 			m.places.hold(t)
 		}
 	}

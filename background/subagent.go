@@ -63,45 +63,44 @@ func (m *Manager) SpawnAgent(ctx context.Context, spec Spec, body AgentBody) (st
 // to a thread, see Config.Forward. The errors are those above, in the order in which
 // they are checked.
 func (m *Manager) SendMessage(ctx context.Context, task, thread, from, content string) error {
-	box, err := m.agentBox(task, thread)
-	if err == nil && len(content)+len(from) > m.cfg.MaxPayload {
-		err = fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(content)+len(from), m.cfg.MaxPayload)
-	}
-	if err == nil {
-		wait, cancel := context.WithTimeout(ctx, sendTimeout)
-		defer cancel()
-		err = box.Send(wait, abi.Notice{
-			Kind: abi.NoticeCustom, TaskID: task, EventType: AgentMessage,
-			Payload: map[string]any{"from": from, "content": content},
-		})
-		switch {
-		case errors.Is(err, inbox.ErrClosed):
-			err = ErrInboxClosed
-		case err != nil && ctx.Err() == nil:
-			err = ErrInboxFull
-		}
-	}
-	if err != nil {
+	if err := m.send(ctx, task, thread, from, content); err != nil {
 		return fmt.Errorf("background: message to task %.80q: %w", task, err)
 	}
 	return nil
 }
 
-func (m *Manager) agentBox(task, thread string) (*inbox.Box, error) {
+func (m *Manager) send(ctx context.Context, task, thread, from, content string) error {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	t := m.tasks[task]
-	switch {
-	case t == nil:
-		return nil, ErrNotFound
-	case t.spec.Thread != thread:
-		return nil, ErrNotOwner
-	case t.info.Status.Terminal():
-		return nil, fmt.Errorf("%w %s", ErrTerminated, t.info.Status)
-	case t.box == nil:
-		return nil, ErrNoInbox
+	t, status := m.tasks[task], Status("")
+	if t != nil {
+		status = t.info.Status
 	}
-	return t.box, nil
+	m.mu.Unlock()
+	switch size := len(content) + len(from); {
+	case t == nil:
+		return ErrNotFound
+	case t.info.Thread != thread:
+		return ErrNotOwner
+	case status.Terminal():
+		return fmt.Errorf("%w %s", ErrTerminated, status)
+	case t.box == nil:
+		return ErrNoInbox
+	case size > m.cfg.MaxPayload:
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, size, m.cfg.MaxPayload)
+	}
+	wait, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	err := t.box.Send(wait, abi.Notice{
+		Kind: abi.NoticeCustom, TaskID: task, EventType: AgentMessage,
+		Payload: map[string]any{"from": from, "content": content},
+	})
+	switch {
+	case errors.Is(err, inbox.ErrClosed):
+		return ErrInboxClosed
+	case err != nil && ctx.Err() == nil:
+		return ErrInboxFull
+	}
+	return err
 }
 
 // unread closes the inbox of a sub-agent and returns notifications with what it did
@@ -110,33 +109,24 @@ func (m *Manager) unread(t *Task) (notices []abi.Notice) {
 	if t.box == nil {
 		return nil
 	}
+	room, total := 0, 0
 	var batch []any
-	room, total := m.cfg.MaxPayload, 0
-	wrap := func() {
-		notices = append(notices, abi.Notice{
-			Kind: abi.NoticeCustom, TaskID: t.info.ID, EventType: UndeliveredMessages, Housekeeping: t.spec.Class == Housekeeping,
-			Payload: map[string]any{"count": int64(len(batch)), "messages": batch},
-		})
-		batch, room = nil, m.cfg.MaxPayload
-	}
-	left := t.box.Close()
-	for i := range left {
-		if left[i].EventType != AgentMessage {
+	for _, n := range t.box.Close() {
+		if n.EventType != AgentMessage {
 			continue
 		}
-		total++
-		n := size(left[i].Payload)
-		if n > room && len(batch) > 0 {
-			wrap()
+		size := len(inbox.Text(n.Payload))
+		if len(notices) == 0 || size > room {
+			notices = append(notices, abi.Notice{Kind: abi.NoticeCustom, TaskID: t.info.ID, EventType: UndeliveredMessages, Housekeeping: t.info.Class == Housekeeping})
+			room, batch = m.cfg.MaxPayload, nil
 		}
-		batch, room = append(batch, left[i].Payload), room-n
+		total, room, batch = total+1, room-size, append(batch, n.Payload)
+		notices[len(notices)-1].Payload = map[string]any{"count": int64(len(batch)), "messages": batch}
 	}
-	if len(batch) == 0 {
-		return nil
+	if total > 0 {
+		m.count(func(s *Stats) { s.Undelivered += total })
+		m.cfg.Logger.Warn("sub-agent ended before it read its messages", "task_id", t.info.ID, "messages", total)
 	}
-	wrap()
-	m.count(func(s *Stats) { s.Undelivered += total })
-	m.cfg.Logger.Warn("sub-agent ended before it read its messages", "task_id", t.info.ID, "messages", total)
 	return notices
 }
 

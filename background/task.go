@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync/atomic"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -14,99 +13,37 @@ import (
 	"github.com/mortise-dev/mortise/inbox"
 )
 
-// Body is the work of a task. The result, and what it emits, must be values of
-// the ABI (see the package comment of abi); anything else is converted through
-// JSON. Work that the body starts should get ctx, or a context made of it: it
-// carries the cancellation and the lineage.
+// Body is the work of a task. Its result, and what it emits, become values of
+// the ABI (see the package comment of abi) by way of JSON. Work that the body
+// starts should get ctx, or a context made of it: it carries the cancellation and the lineage.
 type Body func(ctx context.Context, t *Task) (any, error)
-
-// Bounds of the texts of a [Spec], in bytes.
-const (
-	maxName        = 128
-	maxType        = 64
-	maxDescription = 4 << 10
-)
-
-// Spec describes a task to spawn.
-type Spec struct {
-	// ID of the task, unique across processes, at most 128 bytes. Empty means one of Config.NewID.
-	ID string
-	// Thread owns the task and gets its notifications. Required.
-	Thread string
-	// Type is a word for reports, "context_compaction" for example. Required, at
-	// most 64 bytes.
-	Type string
-	// Name addresses the task within its thread while it runs. Optional, at most
-	// 128 bytes.
-	Name string
-	// Description is for people and models, at most 4 KiB.
-	Description string
-	// Class is [Blocking] when empty.
-	Class Class
-	// Parent is where the task comes from. Its empty fields come from the
-	// context of the spawn.
-	Parent Lineage
-	// Timeout of the body, from its start. Zero means that of the [Config].
-	Timeout time.Duration
-	// Body is the work. Required.
-	Body Body
-}
-
-func (s *Spec) validate() error {
-	switch {
-	case s.Thread == "":
-		return errors.New("background: Spec.Thread is missing")
-	case s.Type == "":
-		return errors.New("background: Spec.Type is missing")
-	case s.Body == nil:
-		return errors.New("background: Spec.Body is missing")
-	case s.Timeout < 0:
-		return errors.New("background: Spec.Timeout is negative")
-	case !slices.Contains([]Class{Blocking, Detached, Service, Housekeeping}, s.Class):
-		return fmt.Errorf("background: Spec.Class %.80q is unknown", s.Class)
-	case slices.Contains([]string{"parent", "self", "all", "broadcast"}, s.Name):
-		return fmt.Errorf("background: '%s' is a reserved name", s.Name)
-	}
-	for _, f := range []struct {
-		name  string
-		value string
-		limit int
-	}{{"Type", s.Type, maxType}, {"ID", s.ID, maxName}, {"Name", s.Name, maxName}, {"Description", s.Description, maxDescription}} {
-		if len(f.value) > f.limit {
-			return fmt.Errorf("background: Spec.%s has %d bytes, at most %d are allowed", f.name, len(f.value), f.limit)
-		}
-	}
-	return nil
-}
 
 // Task is a running task as its body sees it. It is safe for concurrent use.
 type Task struct {
-	m    *Manager
-	spec Spec
-	info Info       // guarded by Manager.mu, but for the id
-	box  *inbox.Box // of a sub-agent, else nil
-	rate *rate.Limiter
+	m       *Manager
+	info    Info // guarded by Manager.mu, but for what never changes
+	work    Body // nil for one that no process runs any more
+	timeout time.Duration
+	box     *inbox.Box // of a sub-agent, else nil
+	was     []byte     // the record of a task that is resumed, which another process may resume, too
+	seq     uint64
+	rate    *rate.Limiter
 
-	was []byte // the record of a task that is resumed, which another process may resume, too
-
-	seq    uint64
 	cancel context.CancelCauseFunc // ends the context of the body
 	body   context.Context         //nolint:containedctx // what the body gets, but for its timeout
-	life   context.Context         //nolint:containedctx // ends when the task does; bounds deliveries of a body that was cancelled
+	life   context.Context         //nolint:containedctx // ends when the body does; bounds deliveries of a body that was cancelled
 	end    context.CancelFunc
-
-	turn chan struct{} // closed when the task has a place to run
-	// Guarded by Manager.mu: whether the task has a place, how many calls of WaitTask
-	// its body is in, whether the body is over, and whether the end was
-	// acknowledged.
-	placed      bool
-	waiting     int
-	gone, acked bool
-
+	gate   *gate
+	turn   chan struct{} // closed when the task has a place to run
+	done   chan struct{} // closed when its end is visible
 	// emit is held by the one that sends a notification of this task: a channel, which may be held while its
-	// holder waits. over is set before the terminal one, and while others hold emit.
+	// holder waits.
 	emit chan struct{}
-	over atomic.Bool
+	// Guarded by Manager.mu: whether the task has a place, how many calls of WaitTask
+	// its body is in, and whether its end was acknowledged.
+	placed  bool
+	waiting int
+	acked   bool
 }
 
 // ID is the id of the task.
@@ -118,17 +55,17 @@ func (t *Task) ID() string { return t.info.ID }
 // period is over. What is larger than MaxPayload is cut. It returns false when
 // the notification was not accepted or the task has already ended.
 func (t *Task) Emit(eventType string, payload any) bool {
-	if t.over.Load() {
+	if t.life.Err() != nil {
 		return false // without the lock, of which the end of the task must get hold
 	}
 	t.emit <- struct{}{}
 	defer func() { <-t.emit }()
-	if t.over.Load() || len(eventType) > maxType || t.rate.Wait(t.life) != nil {
+	if len(eventType) > maxType || t.rate.Wait(t.life) != nil {
 		return false
 	}
 	n := abi.Notice{
 		Kind: abi.NoticeCustom, TaskID: t.info.ID, EventType: eventType,
-		Payload: t.m.fit(t.life, t, payload, false), Housekeeping: t.spec.Class == Housekeeping,
+		Payload: t.m.fit(t.life, t, plain(payload), false), Housekeeping: t.info.Class == Housekeeping,
 	}
 	for i := 0; ; i++ {
 		err := t.m.put(t.life, t, nil, &n)
@@ -141,4 +78,119 @@ func (t *Task) Emit(eventType string, payload any) bool {
 		}
 		sleep(t.life.Done(), i, err)
 	}
+}
+
+// Causes of a body's cancelled context.
+var (
+	errCancelled = errors.New("background: task cancelled")
+	errTimeout   = errors.New("background: task timed out")
+)
+
+// outcome is how a task ends.
+type outcome struct {
+	status Status
+	result any
+	err    string
+}
+
+// run takes a task from its place in the queue to its end.
+func (m *Manager) run(t *Task) {
+	if t.work == nil {
+		m.conclude(t, outcome{status: Failed, err: Orphaned}, "restore_task_metadata")
+		return
+	}
+	op := "task_completion"
+	if t.box != nil {
+		op = "sub_agent_completion"
+	}
+	select {
+	case <-t.turn:
+	case <-t.body.Done():
+	}
+	info := m.info(t)
+	if info.Status == Queued { // it was cancelled before it had a place
+		m.conclude(t, outcome{status: Cancelled}, op)
+		return
+	}
+	m.observe(t.body, EventStarted, info)
+	ctx, cancel := context.WithTimeoutCause(t.body, t.timeout, errTimeout)
+	defer cancel()
+	m.conclude(t, m.supervise(ctx, t), op)
+}
+
+// supervise runs the body and returns its outcome. A body that still runs when its context has ended and the grace period
+// is over is abandoned.
+func (m *Manager) supervise(ctx context.Context, t *Task) outcome {
+	ended := make(chan outcome, 1)
+	go m.call(ctx, t, ended)
+	select {
+	case o := <-ended:
+		return o
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(m.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case o := <-ended:
+		return o
+	case <-grace.C:
+	}
+	m.count(func(s *Stats) { s.Abandoned++ })
+	m.cfg.Logger.ErrorContext(ctx, "task body ignored cancellation and was abandoned",
+		"task_id", t.info.ID, "task_type", t.info.Type, "grace", m.cfg.Grace)
+	return outcome{status: Failed, err: fmt.Sprintf("abandoned: the body continued for %s after: %s", m.cfg.Grace, reason(ctx, t))}
+}
+
+// call runs the body and sends its outcome, also when it panics or ends its goroutine.
+func (m *Manager) call(ctx context.Context, t *Task, ended chan<- outcome) {
+	o := outcome{status: Failed, err: "the body ended its goroutine without returning"}
+	defer func() {
+		if p := recover(); p != nil {
+			o = outcome{status: Failed, err: fmt.Sprintf("panic: %v", p)}
+			m.cfg.Logger.ErrorContext(ctx, "task body panicked",
+				"task_id", t.info.ID, "task_type", t.info.Type, "stack", string(debug.Stack()))
+		}
+		ended <- o
+	}()
+	result, err := t.work(ctx, t)
+	switch {
+	case err == nil:
+		o = outcome{status: Completed, result: plain(result)}
+	case errors.Is(context.Cause(ctx), errTimeout):
+		o = outcome{status: Failed, err: reason(ctx, t)}
+	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errCancelled)):
+		o = outcome{status: Cancelled}
+	default:
+		o = outcome{status: Failed, err: err.Error()}
+	}
+}
+
+// reason is why a body's context ended.
+func reason(ctx context.Context, t *Task) string {
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		return fmt.Sprintf("timed out after %s", t.timeout)
+	}
+	return "cancelled"
+}
+
+// observe notifies the observer, whose code may panic.
+func (m *Manager) observe(ctx context.Context, kind EventKind, info Info) {
+	if m.cfg.Observe == nil {
+		return
+	}
+	if err := guard(func() error { m.cfg.Observe(Event{Kind: kind, Task: info}); return nil }); err != nil {
+		m.cfg.Logger.ErrorContext(ctx, "observer panicked", "task_id", info.ID, "task_type", info.Type)
+	}
+}
+
+var errPanicked = errors.New("panicked")
+
+// guard calls code of the caller, and returns its panic as an error.
+func guard(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %.256v", errPanicked, p)
+		}
+	}()
+	return call()
 }

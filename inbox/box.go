@@ -37,7 +37,7 @@ type Box struct {
 
 	mu      sync.Mutex
 	queue   []abi.Notice  // unread, oldest first
-	changed chan struct{} // closed when the queue changes or the box closes; nil if no call waits for that
+	changed chan struct{} // closed and replaced when the queue changes or the box closes
 	closed  bool
 }
 
@@ -47,7 +47,7 @@ func NewBox(depth int, logger *slog.Logger) *Box {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Box{log: logger, depth: cmp.Or(max(depth, 0), DefaultDepth)}
+	return &Box{log: logger, depth: cmp.Or(max(depth, 0), DefaultDepth), changed: make(chan struct{})}
 }
 
 // Send puts a notification at the end of the queue. When the box is full it waits for room
@@ -91,17 +91,17 @@ func (b *Box) Recv(ctx context.Context) (n abi.Notice, err error) {
 func (b *Box) await(ctx context.Context, change func() bool) error {
 	for {
 		b.mu.Lock()
-		switch {
-		case change():
+		done, closed, changed := change(), b.closed, b.changed
+		if done {
 			b.wake()
-			b.mu.Unlock()
+		}
+		b.mu.Unlock()
+		switch {
+		case done:
 			return nil
-		case b.closed:
-			b.mu.Unlock()
+		case closed:
 			return ErrClosed
 		}
-		changed := b.next()
-		b.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -110,46 +110,32 @@ func (b *Box) await(ctx context.Context, change func() bool) error {
 	}
 }
 
-// next is closed at the next change. The caller holds the lock.
-func (b *Box) next() <-chan struct{} {
-	if b.changed == nil {
-		b.changed = make(chan struct{})
-	}
-	return b.changed
-}
-
 // wake has the calls that wait try again. The caller holds the lock.
 func (b *Box) wake() {
-	if b.changed != nil {
-		close(b.changed)
-		b.changed = nil
-	}
+	close(b.changed)
+	b.changed = make(chan struct{})
 }
 
 // Ready is closed when there may be something to drain.
 func (b *Box) Ready() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ready := b.next()
+	ready := b.changed
 	if len(b.queue) > 0 {
 		b.wake()
 	}
 	return ready
 }
 
-// take removes and returns what is queued. The caller holds the lock.
-func (b *Box) take() []abi.Notice {
-	taken := b.queue
-	b.queue = nil
-	b.wake()
-	return taken
-}
-
 // Drain takes everything that is queued, oldest first, and does not wait.
-func (b *Box) Drain() []abi.Notice {
+func (b *Box) Drain() []abi.Notice { return b.take(false) }
+
+func (b *Box) take(last bool) (taken []abi.Notice) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.take()
+	taken, b.queue, b.closed = b.queue, nil, b.closed || last
+	b.wake()
+	return taken
 }
 
 // PutBack puts notifications before all others, whether there is room or not.
@@ -169,12 +155,7 @@ func (b *Box) Unread() []abi.Notice {
 
 // Close closes the box and returns what was not read, oldest first, in one atomic step: a
 // notification sent before is in what it returns, one sent after is not accepted. A second Close returns nil.
-func (b *Box) Close() []abi.Notice {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	return b.take()
-}
+func (b *Box) Close() []abi.Notice { return b.take(true) }
 
 // Len is the number of unread notifications.
 func (b *Box) Len() int {

@@ -35,7 +35,7 @@
 // # Concurrency
 //
 // Everything is safe for concurrent use. A Box starts no goroutine and need not be closed. An
-// Inbox has one goroutine once it is started, two more when its store is shared, and one for each wake under way; its owner calls Close
+// Inbox has two goroutines when its store is shared, and one for each wake under way; its owner calls Close
 // before it closes the store, and after it has closed the background.Manager whose ledger the Inbox is.
 //
 // # Errors

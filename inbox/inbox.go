@@ -91,13 +91,12 @@ func (c Config) validate() error {
 type Inbox struct {
 	cfg   Config
 	owner string
-	wake  func(ctx context.Context, thread string) error // set by Start, before the waker begins
 	once  sync.Once
 
 	mu     sync.Mutex
+	wake   func(ctx context.Context, thread string) error // set by Start
 	queues map[string]*queue
 	closed bool
-	alarm  chan struct{}   // has an entry when a wake may be due earlier
 	stop   context.Context //nolint:containedctx // ends wakes when the Inbox closes
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -110,7 +109,7 @@ func New(ctx context.Context, cfg Config) (*Inbox, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	o := &Inbox{cfg: cfg, owner: uuid.NewString(), queues: map[string]*queue{}, alarm: make(chan struct{}, 1)}
+	o := &Inbox{cfg: cfg, owner: uuid.NewString(), queues: map[string]*queue{}}
 	if cfg.Shared {
 		if err := o.renew(ctx); err != nil {
 			return nil, err
@@ -147,6 +146,9 @@ func (o *Inbox) load(ctx context.Context) error {
 func (o *Inbox) Close(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true
+	for thread, q := range o.queues {
+		o.arm(thread, q) // stops its timer
+	}
 	o.mu.Unlock()
 	o.cancel()
 	done := make(chan struct{})

@@ -14,6 +14,7 @@ type queue struct {
 	// due is when the thread is to be woken, zero for never. It is for unread entries if unread is set, and else for the end
 	// of a lease.
 	due    time.Time
+	timer  *time.Timer // for due
 	unread bool
 	// back is how long to wait after a wake without effect. It grows until an entry is acknowledged.
 	back time.Duration
@@ -68,9 +69,7 @@ func (o *Inbox) settle(thread string, q *queue) {
 		q.due = now.Add(o.cfg.Debounce)
 	}
 	q.unread = unread
-	if !q.due.IsZero() {
-		o.ring()
-	}
+	o.arm(thread, q)
 	if q.waiting() == 0 && !q.running && o.queues[thread] == q {
 		delete(o.queues, thread)
 	}

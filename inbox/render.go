@@ -108,17 +108,18 @@ func state(n *abi.Notice) string {
 func body(n *abi.Notice) string {
 	switch n.Kind {
 	case abi.NoticeCompleted:
-		return cmp.Or(asText(n.Result), "(no output)")
+		return cmp.Or(Text(n.Result), "(no output)")
 	case abi.NoticeFailed:
 		return cmp.Or(n.Error, "(no error text)")
 	case abi.NoticeCancelled:
 		return "the task was cancelled"
 	case abi.NoticeCustom, abi.NoticeMessages:
 	}
-	return cmp.Or(asText(n.Payload), "(no payload)")
+	return cmp.Or(Text(n.Payload), "(no payload)")
 }
 
-func asText(v any) string {
+// Text returns a value as text: as it is if it is text, nothing if it is nil, else as JSON.
+func Text(v any) string {
 	switch x := v.(type) {
 	case nil:
 		return ""

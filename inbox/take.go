@@ -117,19 +117,26 @@ func (d *Delivery) Cells(keys ...string) (cells []store.Range) {
 	return cells
 }
 
-// Deleted takes the notifications with these keys out of the delivery, after their cells were deleted.
+// Deleted takes the notifications with these keys out of the delivery, after their cells were deleted. Another delivery may have
+// acknowledged one after a lease was over.
 func (d *Delivery) Deleted(ctx context.Context, keys ...string) {
-	var seqs []uint64
+	gone := d.with(keys)
+	if len(gone) == 0 {
+		return
+	}
 	var tasks []string
-	for _, n := range d.with(keys) {
-		seqs = append(seqs, n.Seq)
-		if ends(n.Kind) && n.TaskID != "" {
-			tasks = append(tasks, n.TaskID)
+	d.o.mu.Lock()
+	q := d.o.queue(d.thread)
+	for i := range gone {
+		delete(q.open, gone[i].Seq)
+		if ends(gone[i].Kind) && gone[i].TaskID != "" {
+			tasks = append(tasks, gone[i].TaskID)
 		}
 	}
-	if len(seqs) > 0 {
-		d.acknowledged(seqs)
-	}
+	d.list = slices.DeleteFunc(slices.Clone(d.list), func(n Notification) bool { return slices.Contains(keys, n.Key) })
+	q.back = d.o.cfg.Retry
+	d.o.settle(d.thread, q)
+	d.o.mu.Unlock()
 	if len(tasks) > 0 {
 		d.o.cfg.Acknowledged(ctx, d.thread, tasks...)
 	}
@@ -138,20 +145,6 @@ func (d *Delivery) Deleted(ctx context.Context, keys ...string) {
 // with returns the notifications with these keys that are neither acknowledged nor released.
 func (d *Delivery) with(keys []string) []Notification {
 	return slices.DeleteFunc(d.Notifications(), func(n Notification) bool { return !slices.Contains(keys, n.Key) })
-}
-
-// acknowledged drops entries from the queue. Another delivery may have acknowledged one after a lease was over.
-func (d *Delivery) acknowledged(seqs []uint64) {
-	o := d.o
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	d.list = slices.DeleteFunc(slices.Clone(d.list), func(n Notification) bool { return slices.Contains(seqs, n.Seq) })
-	q := o.queue(d.thread)
-	for _, seq := range seqs {
-		delete(q.open, seq)
-	}
-	q.back = o.cfg.Retry
-	o.settle(d.thread, q)
 }
 
 // Release gives back what is not acknowledged: it is unread again, in its old order.

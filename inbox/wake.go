@@ -23,7 +23,9 @@ func (o *Inbox) Start(wake func(ctx context.Context, thread string) error) {
 			return
 		}
 		o.wake = wake
-		o.wg.Go(o.wakeLoop)
+		for thread, q := range o.queues {
+			o.arm(thread, q)
+		}
 		if o.cfg.Shared {
 			o.wg.Go(func() {
 				o.every(o.cfg.MaxRetry, "list notifications of other processes", o.load)
@@ -48,59 +50,42 @@ func (o *Inbox) every(pause time.Duration, what string, do func(ctx context.Cont
 	}
 }
 
-// ring has the waker see what is due.
-func (o *Inbox) ring() {
-	select {
-	case o.alarm <- struct{}{}:
-	default:
+// arm has a queue woken when it is due. The caller holds the lock.
+func (o *Inbox) arm(thread string, q *queue) {
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	if o.wake != nil && !q.due.IsZero() && !q.running && !o.closed {
+		q.timer = time.AfterFunc(q.due.Sub(o.cfg.Now()), func() { o.ring(o.stop, thread, q) })
 	}
 }
 
-// wakeLoop wakes threads when they are due.
-func (o *Inbox) wakeLoop() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-o.stop.Done():
-			return
-		case <-o.alarm:
-		case <-timer.C:
-		}
-		timer.Reset(o.wakeDue())
-	}
-}
-
-// wakeDue wakes what is due and returns how long there is nothing to do.
-func (o *Inbox) wakeDue() time.Duration {
-	now := o.cfg.Now()
-	next := now.Add(o.cfg.MaxRetry)
+// ring begins the wake of a queue that is due, unless nothing is unread any more.
+func (o *Inbox) ring(ctx context.Context, thread string, q *queue) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for thread, q := range o.queues {
-		if q.due.IsZero() || q.running || o.closed {
-			continue
-		}
-		if unread, end := q.status(now); !now.Before(q.due) && unread {
-			q.unread, q.running, q.taken = true, true, false
-			o.wg.Go(func() { o.wakeThread(thread, q) })
-			continue
-		} else if !now.Before(q.due) {
-			q.due = end
-		}
-		if !q.due.IsZero() && q.due.Before(next) {
-			next = q.due
-		}
+	now := o.cfg.Now()
+	unread, end := q.status(now)
+	switch {
+	case q.running, o.closed, q.due.IsZero():
+		return
+	case now.Before(q.due): // it was put off meanwhile
+	case unread:
+		q.unread, q.running, q.taken = true, true, false
+		o.wg.Go(func() { o.wakeThread(ctx, thread, q) })
+		return
+	default:
+		q.due = end
 	}
-	return max(next.Sub(now), time.Millisecond)
+	o.arm(thread, q)
 }
 
 // errNotTaken ends a wake after which no notification was taken.
 var errNotTaken = errors.New("the wake took no notification")
 
 // wakeThread wakes one thread, and schedules the next wake if notifications are unread afterwards.
-func (o *Inbox) wakeThread(thread string, q *queue) {
-	ctx, cancel := context.WithCancelCause(o.stop)
+func (o *Inbox) wakeThread(ctx context.Context, thread string, q *queue) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	timeout := time.AfterFunc(o.cfg.MaxRetry, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -112,7 +97,7 @@ func (o *Inbox) wakeThread(thread string, q *queue) {
 	timeout.Stop()
 	cancel(nil)
 	if err != nil && o.stop.Err() == nil {
-		o.cfg.Logger.Warn("a thread could not be woken, trying again", "thread_id", thread, "error", err)
+		o.cfg.Logger.WarnContext(ctx, "a thread could not be woken, trying again", "thread_id", thread, "error", err)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -3,77 +3,53 @@ package agentrun
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/internal/wire"
 )
 
-// format keeps integers, floats and bytes of dynamic values apart.
+// format keeps integers, floats and bytes of dynamic values apart, which JSON does not.
 const format = wire.MessagePack
 
-// image is what a thread has besides its log.
+// image is what a thread has besides its log: a checkpoint in JSON, and what has dynamic values by itself.
 type image struct {
-	// Record is the latest run's, in JSON, without its tickets.
-	Record  []byte        `json:"record,omitempty"`
-	Open    []abi.Message `json:"open,omitempty"`
-	Tickets []ticket      `json:"tickets,omitempty"`
-	// Revision and Values are the state of the plugins.
-	Revision int64          `json:"revision,omitempty"`
-	Values   map[string]any `json:"values,omitempty"`
-	Held     []abi.Notice   `json:"held,omitempty"`
-	// Taken is agent.Checkpoint.Taken.
-	Taken map[string]any `json:"taken,omitempty"`
+	Checkpoint []byte         `json:"checkpoint,omitempty"`
+	Open       []abi.Message  `json:"open,omitempty"`
+	Held       []abi.Notice   `json:"held,omitempty"`
+	Values     map[string]any `json:"values,omitempty"`
+	Tickets    []question     `json:"tickets,omitempty"`
 	// Accepted are messages that were sent to a run under way, and that may not be in the log yet.
 	Accepted []abi.Message `json:"accepted,omitempty"`
 	// Decided are decisions that were sent to a run under way, and that Tickets may not have yet. Each has its question.
 	Decided []agent.Decision `json:"decided,omitempty"`
 }
 
-// ticket is an agent.Ticket: its dynamic values, and the rest in JSON.
-type ticket struct {
+// question is what an agent.Ticket has of dynamic values.
+type question struct {
 	Call           abi.ToolCall    `json:"call"`
 	Parameters     any             `json:"parameters,omitempty"`
 	ResponseSchema any             `json:"response_schema,omitempty"`
 	Decision       *agent.Decision `json:"decision,omitempty"`
-	Rest           []byte          `json:"rest"`
-}
-
-func putTicket(t agent.Ticket) (out ticket, err error) {
-	out = ticket{Call: t.Call, Parameters: t.Parameters, ResponseSchema: t.ResponseSchema, Decision: t.Decision}
-	t.Call, t.Parameters, t.ResponseSchema, t.Decision = abi.ToolCall{}, nil, nil, nil
-	out.Rest, err = json.Marshal(t)
-	return out, err
-}
-
-func (t ticket) get() (out agent.Ticket, err error) {
-	err = json.Unmarshal(t.Rest, &out)
-	out.Call, out.Parameters, out.ResponseSchema, out.Decision = t.Call, t.Parameters, t.ResponseSchema, t.Decision
-	return out, err
 }
 
 // encodeRecord leaves out the tickets, which the thread has.
 func encodeRecord(r agent.Record) ([]byte, error) {
-	if r.Waiting != nil {
-		w := *r.Waiting
-		w.Tickets = nil
-		r.Waiting = &w
-	}
-	data, err := json.Marshal(r)
+	data, err := json.Marshal(withoutTickets(r))
 	if err != nil {
 		return nil, fmt.Errorf("agentrun: record of run %.80q: %w", r.RunID, err)
 	}
 	return data, nil
 }
 
-func decodeRecord(data []byte) (r agent.Record, err error) {
-	if len(data) == 0 {
-		return r, nil
+func withoutTickets(r agent.Record) agent.Record {
+	if r.Waiting != nil {
+		w := *r.Waiting
+		w.Tickets = nil
+		r.Waiting = &w
 	}
-	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("agentrun: record of a run: %w", err)
-	}
-	return r, nil
+	return r
 }
 
 func encode(what string, v any) ([]byte, error) {
@@ -94,25 +70,19 @@ func decode(what string, data []byte, v any) error {
 	return nil
 }
 
-// putImage is the image of a checkpoint.
-func putImage(c agent.Checkpoint, accepted []abi.Message, taken []agent.Decision) ([]byte, error) {
-	record, err := encodeRecord(c.Run)
-	if err != nil {
-		return nil, err
+// putImage is the image of a checkpoint, with what came under way.
+func putImage(c agent.Checkpoint, accepted []abi.Message, decided []agent.Decision) ([]byte, error) {
+	out := image{Open: c.Open, Held: c.Held, Values: c.State.Values, Accepted: accepted, Decided: decided}
+	c.Run, c.Tickets = withoutTickets(c.Run), slices.Clone(c.Tickets)
+	for i := range c.Tickets {
+		t := &c.Tickets[i]
+		out.Tickets = append(out.Tickets, question{t.Call, t.Parameters, t.ResponseSchema, t.Decision})
+		t.Call, t.Parameters, t.ResponseSchema, t.Decision = abi.ToolCall{}, nil, nil, nil
 	}
-	out := image{
-		Record: record, Open: c.Open, Revision: int64(c.State.Revision), Values: c.State.Values, Held: c.Held, //nolint:gosec // a counter
-		Taken: map[string]any{}, Accepted: accepted, Decided: taken,
-	}
-	for key, answered := range c.Taken {
-		out.Taken[key] = answered
-	}
-	for _, t := range c.Tickets {
-		v, err := putTicket(t)
-		if err != nil {
-			return nil, fmt.Errorf("agentrun: ticket %.80q: %w", t.ID, err)
-		}
-		out.Tickets = append(out.Tickets, v)
+	c.From, c.Messages, c.Edited, c.Open, c.Held, c.State.Values = 0, nil, nil, nil, nil, nil
+	var err error
+	if out.Checkpoint, err = json.Marshal(c); err != nil {
+		return nil, fmt.Errorf("agentrun: checkpoint of run %.80q: %w", c.Run.RunID, err)
 	}
 	return encode("image of a thread", &out)
 }
@@ -120,23 +90,19 @@ func putImage(c agent.Checkpoint, accepted []abi.Message, taken []agent.Decision
 // getImage is the checkpoint of an image, without messages, and with what was decided under way.
 func getImage(data []byte) (c agent.Checkpoint, accepted []abi.Message, err error) {
 	var in image
-	if err := decode("image of a thread", data, &in); err != nil {
+	if err := decode("image of a thread", data, &in); err != nil || len(data) == 0 {
 		return c, nil, err
 	}
-	c = agent.Checkpoint{Open: in.Open, Held: in.Held, Taken: make(map[string]bool, len(in.Taken))}
-	c.State = agent.StateImage{Revision: uint64(in.Revision), Values: in.Values} //nolint:gosec // a counter
-	if c.Run, err = decodeRecord(in.Record); err != nil {
-		return c, nil, err
+	if err := json.Unmarshal(in.Checkpoint, &c); err != nil {
+		return c, nil, fmt.Errorf("agentrun: checkpoint of a thread: %w", err)
 	}
-	for key, answered := range in.Taken {
-		c.Taken[key] = answered == true
+	if len(c.Tickets) != len(in.Tickets) {
+		return c, nil, fmt.Errorf("agentrun: checkpoint of a thread has %d tickets, and %d questions", len(c.Tickets), len(in.Tickets))
 	}
-	for _, v := range in.Tickets {
-		t, err := v.get()
-		if err != nil {
-			return c, nil, fmt.Errorf("agentrun: ticket: %w", err)
-		}
-		c.Tickets = append(c.Tickets, t)
+	c.Open, c.Held, c.State.Values = in.Open, in.Held, in.Values
+	for i, q := range in.Tickets {
+		t := &c.Tickets[i]
+		t.Call, t.Parameters, t.ResponseSchema, t.Decision = q.Call, q.Parameters, q.ResponseSchema, q.Decision
 	}
 	c.Tickets = resolved(c.Tickets, in.Decided)
 	for _, t := range c.Tickets {

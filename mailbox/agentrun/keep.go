@@ -2,6 +2,7 @@ package agentrun
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -97,8 +98,11 @@ func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, er
 	if err != nil || !found || len(run.Data) == 0 {
 		return agent.Record{}, false, err // it has no checkpoint yet
 	}
-	r, err := decodeRecord(run.Data)
-	return r, err == nil, err
+	var r agent.Record
+	if err := json.Unmarshal(run.Data, &r); err != nil {
+		return r, false, fmt.Errorf("agentrun: record of run %.80q: %w", id, err)
+	}
+	return r, true, nil
 }
 
 // SaveCheckpoint implements agent.Checkpointer: it is a commit of the claim, together with the marker that was swapped in since the one

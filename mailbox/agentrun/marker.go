@@ -22,38 +22,6 @@ type compactions struct {
 	threads *threads.Threads
 }
 
-// keeper returns that of the run that a thread has here, nil without one.
-func (c *compactions) keeper(thread string) *keeper {
-	if a := c.runtime.ofThread(thread); a != nil {
-		return a.keep
-	}
-	return nil
-}
-
-// Load implements compaction.Store.
-func (c *compactions) Load(thread string) (compaction.State, uint64, error) {
-	if k := c.keeper(thread); k != nil {
-		return k.loadCompaction(c.threads)
-	}
-	return c.threads.Load(thread)
-}
-
-// Swap implements compaction.Store.
-func (c *compactions) Swap(thread string, rev uint64, s compaction.State) (uint64, error) {
-	if k := c.keeper(thread); k != nil {
-		return k.swapCompaction(c.threads, rev, s)
-	}
-	return c.threads.Swap(thread, rev, s)
-}
-
-// Record implements compaction.Store.
-func (c *compactions) Record(e compaction.Event) error {
-	if k := c.keeper(e.Thread); k != nil && k.recordCompaction(c.threads, e) {
-		return nil
-	}
-	return c.threads.Record(e)
-}
-
 // waiting is the revision of a compaction state that is not written yet. No store has it: once the state is written, the next Swap is a
 // conflict, and the compactor reads the state with its revision.
 const waiting = math.MaxUint64
@@ -73,26 +41,42 @@ type unwritten struct {
 // callTime bounds a call of a compaction.Store.
 const callTime = 5 * time.Second
 
-func (k *keeper) loadCompaction(t *threads.Threads) (compaction.State, uint64, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	u := &k.compaction
-	if u.state != nil {
-		return *u.state, waiting, nil
+// keeper returns that of the run that a thread has here, locked, nil without one or once that accepts nothing more.
+func (c *compactions) keeper(thread string) *keeper {
+	a := c.runtime.ofThread(thread)
+	if a == nil {
+		return nil
 	}
-	return t.Load(k.job.Dispatch.Thread)
+	a.keep.mu.Lock()
+	if a.keep.closed {
+		a.keep.mu.Unlock()
+		return nil
+	}
+	a.keep.compaction.threads = c.threads
+	return a.keep
 }
 
-// swapCompaction writes a state at once, unless it has a new marker: that waits for the next checkpoint. A state that follows one with a
-// marker is written with the latest checkpoint.
-func (k *keeper) swapCompaction(t *threads.Threads, rev uint64, s compaction.State) (uint64, error) {
-	k.mu.Lock()
+// Load implements compaction.Store.
+func (c *compactions) Load(thread string) (compaction.State, uint64, error) {
+	if k := c.keeper(thread); k != nil {
+		defer k.mu.Unlock()
+		if s := k.compaction.state; s != nil {
+			return *s, waiting, nil
+		}
+	}
+	return c.threads.Load(thread)
+}
+
+// Swap implements compaction.Store. It writes a state at once, unless it has a new marker: that waits for the next checkpoint. A state
+// that follows one with a marker is written with the latest checkpoint.
+func (c *compactions) Swap(thread string, rev uint64, s compaction.State) (uint64, error) {
+	k := c.keeper(thread)
+	if k == nil {
+		return c.threads.Swap(thread, rev, s)
+	}
 	defer k.mu.Unlock()
 	u := &k.compaction
-	u.threads = t
 	switch {
-	case k.closed:
-		return t.Swap(k.job.Dispatch.Thread, rev, s)
 	case u.state != nil && rev != waiting:
 		return 0, compaction.ErrConflict
 	case u.state != nil:
@@ -109,7 +93,7 @@ func (k *keeper) swapCompaction(t *threads.Threads, rev uint64, s compaction.Sta
 		}
 		return waiting, nil
 	}
-	old, now, err := t.Load(k.job.Dispatch.Thread)
+	old, now, err := c.threads.Load(thread)
 	switch {
 	case err != nil:
 		return 0, err
@@ -119,22 +103,22 @@ func (k *keeper) swapCompaction(t *threads.Threads, rev uint64, s compaction.Sta
 		u.state, u.base = &s, rev
 		return waiting, nil
 	}
-	next, err := t.Commit(background(), k.job.Dispatch.Thread, threads.Commit{State: &s, Base: rev, Events: u.events})
+	next, err := c.threads.Commit(background(), thread, threads.Commit{State: &s, Base: rev, Events: u.events})
 	if err == nil {
 		u.events = nil
 	}
 	return next, err
 }
 
-// recordCompaction keeps an event for the next commit, unless the run is over.
-func (k *keeper) recordCompaction(t *threads.Threads, e compaction.Event) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
-		return false
+// Record implements compaction.Store. An event waits for the next commit, unless the run is over.
+func (c *compactions) Record(e compaction.Event) error {
+	k := c.keeper(e.Thread)
+	if k == nil {
+		return c.threads.Record(e)
 	}
-	k.compaction.threads, k.compaction.events = t, append(k.compaction.events, e)
-	return true
+	defer k.mu.Unlock()
+	k.compaction.events = append(k.compaction.events, e)
+	return nil
 }
 
 // write commits with what happened to compactions since the last commit. A marker is left out whose thread got another compaction state

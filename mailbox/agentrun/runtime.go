@@ -32,11 +32,8 @@ type Config struct {
 
 // Runtime is a mailbox.Runtime, mailbox.Steerer and mailbox.Judge. Make one with [New].
 type Runtime struct {
-	cfg Config
-
-	mu sync.Mutex
-	// live are the executions under way, by run.
-	live map[string]*activity
+	cfg  Config
+	live sync.Map // of executions under way: an *activity by run
 }
 
 // activity is one execution.
@@ -57,7 +54,7 @@ func New(cfg Config) (*Runtime, error) {
 	if cfg.Agent == nil {
 		return nil, errors.New("agentrun: Config.Agent is nil: name the agent that executes a run")
 	}
-	return &Runtime{cfg: cfg, live: map[string]*activity{}}, nil
+	return &Runtime{cfg: cfg}, nil
 }
 
 // Run implements mailbox.Runtime.
@@ -84,12 +81,11 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	if err != nil {
 		return mailbox.Result{}, err
 	}
-	x := &activity{agent: a, keep: k, thread: j.Dispatch.Thread}
-	r.enter(j.Run.ID, x)
+	r.live.Store(j.Run.ID, &activity{agent: a, keep: k, thread: j.Dispatch.Thread})
 	inner, cancel := continued(ctx)
 	out, err := a.Run(inner, *req)
 	cancel()
-	r.leave(j.Run.ID)
+	r.live.Delete(j.Run.ID)
 	after := context.WithoutCancel(ctx)
 	r.requeue(after, j, k.left(after))
 	return k.outcome(out, err)

@@ -10,42 +10,24 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-func (r *Runtime) enter(run string, a *activity) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.live[run] = a
-}
-
-func (r *Runtime) leave(run string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.live, run)
-}
-
 // ofThread returns the execution that a thread has here, or nil.
-func (r *Runtime) ofThread(thread string) *activity {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range r.live {
-		if a.thread == thread {
-			return a
+func (r *Runtime) ofThread(thread string) (found *activity) {
+	r.live.Range(func(_, v any) bool {
+		if a, ok := v.(*activity); ok && a.thread == thread {
+			found = a
 		}
-	}
-	return nil
-}
-
-func (r *Runtime) activity(run string) *activity {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.live[run]
+		return found == nil
+	})
+	return found
 }
 
 // Steer implements mailbox.Steerer. Messages and decisions are durable before it returns true: they are in the thread
 // whatever becomes of the run.
 func (r *Runtime) Steer(ctx context.Context, run, id string, req mailbox.Request) bool {
-	a := r.activity(run)
+	v, _ := r.live.Load(run)
+	a, ok := v.(*activity)
 	switch {
-	case a == nil:
+	case !ok:
 		return false
 	case len(req.Messages) == 0:
 		return a.decide(ctx, run, id, req)

@@ -84,67 +84,29 @@ func (m *Manager) recoverThread(ctx context.Context, thread string, alive map[st
 
 // restore takes over one task. Record is what the ledger has of it.
 func (m *Manager) restore(ctx context.Context, info Info, record []byte) error {
-	spec := Spec{
-		Thread: info.Thread, Type: info.Type, Name: info.Name, Description: info.Description,
-		Class: info.Class, Parent: info.Parent,
-		Body: func(context.Context, *Task) (any, error) { return nil, errors.New(Orphaned) },
+	if err := info.validate(); err != nil {
+		return err
 	}
-	var body Body
+	t := &Task{m: m, info: info, was: record}
 	if !info.Status.Terminal() && m.cfg.Resume != nil && info.Attempt < m.cfg.MaxAttempts {
-		body = m.cfg.Resume(info)
+		t.work = m.cfg.Resume(info)
 	}
-	if body != nil {
-		spec.Body = body
-	}
-	if err := spec.validate(); err != nil {
-		return err
-	}
-	t := m.newTask(ctx, spec, nil)
-	known, err := m.adopt(t, info, body != nil)
-	switch {
-	case err != nil, known, info.Status.Terminal():
-		t.drop()
-		return err
-	case body != nil:
-		t.was = record
-		if err := m.launch(ctx, t); !errors.Is(err, errClaimed) {
-			return err
-		}
-		return nil
-	}
-	go m.orphan(t) //nolint:contextcheck // the end outlives the restore; the task has a context made of this one
-	return nil
-}
-
-// adopt enters a restored task, unless it is known.
-func (m *Manager) adopt(t *Task, info Info, resumed bool) (known bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case m.closed:
-		return false, ErrClosed
-	case m.tasks[info.ID] != nil:
-		return true, nil
-	}
-	t.info = info
-	if info.Status.Terminal() {
-		m.seq++
-		t.seq = m.seq
-		m.tasks[info.ID] = t
-		m.ended = append(m.ended, t)
-		return false, nil
-	}
-	if resumed {
+	if t.work != nil {
 		t.info.Attempt++
 		t.info.Owner, t.info.Status = m.cfg.Ledger.Owner(), Queued
 	}
-	m.enter(t)
-	return false, nil
-}
-
-// orphan ends a task that no process runs any more.
-func (m *Manager) orphan(t *Task) {
-	defer m.wg.Done()
-	defer t.cancel(nil)
-	m.commit(t, outcome{status: Failed, err: Orphaned}, "restore_task_metadata")
+	err := m.register(ctx, t, true)
+	switch {
+	case errors.Is(err, errTaken):
+		return nil // it is known
+	case err != nil, info.Status.Terminal():
+		return err
+	case t.work == nil:
+		go m.run(t) //nolint:contextcheck // the end outlives the restore; the task has a context made of this one
+		return nil
+	}
+	if err = m.launch(ctx, t); errors.Is(err, errClaimed) {
+		return nil
+	}
+	return err
 }
