@@ -54,17 +54,17 @@ const (
 func TestCalls_anyOrder(t *testing.T) {
 	t.Parallel()
 	start1 := func(i int, id string) string {
-		return fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":"%s","name":"bash","input":{}}}`, i, id)
+		return fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q,"name":"bash","input":{}}}`, i, id)
 	}
 	args1 := func(i int, command string) string {
 		return fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":"{\"command\":\"%s\"}"}}`, i, command)
 	}
 	stop1 := func(i int) string { return fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i) }
 	item := func(id, command string) string {
-		return fmt.Sprintf(`{"type":"function_call","id":"fc_%s","call_id":"%s","name":"bash","arguments":"{\"command\":\"%s\"}"}`, id, id, command)
+		return fmt.Sprintf(`{"type":"function_call","id":"fc_%s","call_id":%q,"name":"bash","arguments":%q}`, id, id, `{"command":"`+command+`"}`)
 	}
 	added := func(i int, id string) string {
-		return fmt.Sprintf(`{"type":"response.output_item.added","output_index":%d,"item":{"type":"function_call","id":"fc_%s","call_id":"%s","name":"bash","arguments":""}}`, i, id, id)
+		return fmt.Sprintf(`{"type":"response.output_item.added","output_index":%d,"item":{"type":"function_call","id":"fc_%s","call_id":%q,"name":"bash","arguments":""}}`, i, id, id)
 	}
 	done := func(i int, id, command string) string {
 		return fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, i, item(id, command))
@@ -74,7 +74,7 @@ func TestCalls_anyOrder(t *testing.T) {
 		return `{"type":"response.completed","response":{"id":"r","status":"completed","output":[` + strings.Join(items, ",") + `],"usage":{"input_tokens":9,"output_tokens":5}}}`
 	}
 	piece := func(i int, id, command string) string {
-		return fmt.Sprintf(`{"index":%d,"id":"%s","type":"function","function":{"name":"bash","arguments":"{\"command\":\"%s\"}"}}`, i, id, command)
+		return fmt.Sprintf(`{"index":%d,"id":%q,"type":"function","function":{"name":"bash","arguments":%q}}`, i, id, `{"command":"`+command+`"}`)
 	}
 	chunk := func(content, finish string, calls ...string) string {
 		return `{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":` + content + `,"tool_calls":[` + strings.Join(calls, ",") + `]},"finish_reason":` + finish + `}]}`
