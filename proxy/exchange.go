@@ -3,10 +3,9 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -132,46 +131,6 @@ func (x *exchange) parse() bool {
 	return true
 }
 
-// failsClosed returns a plugin that fails closed and reads requests or decides about calls, or nothing. What the plugins cannot see is refused
-// then: a key in a body that is not read could not be taken out, nor a call of its answer be stopped.
-func (s *Server) failsClosed() string {
-	if s.cfg.Runtime == nil {
-		return ""
-	}
-	for _, p := range []abi.Phase{abi.RunStart, abi.BeforeInference, abi.AfterToolExecute, abi.ToolGate, abi.BeforeToolExecute} {
-		if name := s.cfg.Runtime.FailsClosed(p); name != "" {
-			return name
-		}
-	}
-	return ""
-}
-
-// refuse answers for a plugin that cannot see a request or an answer.
-func (s *Server) refuse(ctx context.Context, w http.ResponseWriter, p wire.Protocol, plugin string) {
-	s.stats.refused.Add(1)
-	s.cfg.Logger.WarnContext(ctx, "unreadable_refused", "plugin", plugin)
-	fail(w, p, http.StatusForbidden, unreadable(plugin))
-}
-
-func unreadable(plugin string) string {
-	return "mortise: plugin " + plugin + " fails closed, and what it has to see cannot be read"
-}
-
-// guarded keeps what goes wrong with us from the client: the original goes through, unless a plugin fails closed.
-func (x *exchange) guarded(ctx context.Context, do func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			x.s.stats.panics.Add(1)
-			x.s.cfg.Logger.ErrorContext(ctx, "proxy_panicked", "panic", v, "stack", string(debug.Stack()))
-			x.acted, x.body, x.gates, x.replaces, x.hidden = false, nil, false, false, nil
-			if plugin := x.s.failsClosed(); plugin != "" && x.why == "" {
-				x.refusal = unreadable(plugin)
-			}
-		}
-	}()
-	do()
-}
-
 func (x *exchange) key() *lane.Key {
 	return &lane.Key{
 		Upstream: x.up.base.Host + x.up.base.Path, Credential: x.s.credential(x.r.Header), Protocol: x.proto,
@@ -207,7 +166,13 @@ func (x *exchange) prepare(ctx context.Context) {
 	}
 	key := x.key()
 	x.ln, x.change = x.s.lanes.Find(ctx, key, x.req, false)
-	defer x.ln.Unlock()
+	sent := false
+	defer func() {
+		if !sent { // plugins have not seen all of it
+			x.ln.Back()
+		}
+		x.ln.Unlock()
+	}()
 	x.ln.Busy++
 	if above := x.above(key); x.change == lane.New && above != nil {
 		x.ln.Parent = x.s.lanes.Newest(ctx, above)
@@ -224,12 +189,14 @@ func (x *exchange) prepare(ctx context.Context) {
 	case x.req.Fixed != "":
 		x.s.stats.opaque.Add(1)
 		x.gates = x.canGate()
-		x.actOnResults(ctx, a)
+		x.opaque(ctx, a)
 	default:
 		x.gates, x.replaces = x.canGate(), x.canReplace()
 		x.act(ctx, a)
 	}
-	x.ln.Calls++
+	if sent = x.refusal == "" && ctx.Err() == nil; sent {
+		x.ln.Calls++
+	}
 }
 
 // act fires the phases of the request and makes the body that is sent.
@@ -250,50 +217,25 @@ func (x *exchange) act(ctx context.Context, a *attached) {
 		}
 	}
 	dirty = x.offer() || dirty
-	if splices := x.splices(x.req, x.ln.State); len(splices) > 0 {
-		x.body, x.acted = wire.Apply(x.body0(), splices), true
+	if x.apply(x.ln.State, &x.s.stats.acted) {
 		if sent, err := wire.Parse(x.proto, x.body); err == nil {
 			x.sent = money.SequenceOf(sent)
 		}
-		x.s.stats.acted.Add(1)
 	}
 	if dirty {
 		x.save(ctx)
 	}
 }
 
-// actOnResults fires the phase of tool results in a request whose history is not in its body.
-func (x *exchange) actOnResults(ctx context.Context, a *attached) {
-	if x.s.cfg.Runtime == nil {
-		return
+// apply makes the body that is sent, where a lane changes something.
+func (x *exchange) apply(st *lane.State, counter *atomic.Int64) (changed bool) {
+	splices := x.splices(x.req, st)
+	if len(splices) == 0 {
+		return false
 	}
-	x.ln.Messages = nil
-	x.ln.Edits, x.ln.Swap, x.ln.Grafts = nil, nil, nil
-	x.fresh = make([]int, x.items)
-	for i := range x.fresh {
-		x.fresh[i] = i
-	}
-	x.messages()
-	if _, err := x.results(ctx, a); err != nil {
-		x.refused(ctx, err)
-		return
-	}
-	if splices := x.splices(x.req, &lane.State{Edits: x.ln.Edits}); len(splices) > 0 {
-		x.body, x.acted = wire.Apply(x.body0(), splices), true
-		x.s.stats.acted.Add(1)
-	}
-}
-
-// body0 is the body that splices are made on.
-func (x *exchange) body0() []byte { return x.req.Body }
-
-// refused turns the error of a phase into a refusal, if it is a plugin's.
-func (x *exchange) refused(ctx context.Context, err error) {
-	if hook, ok := errors.AsType[*phases.HookError](err); ok {
-		x.s.stats.refused.Add(1)
-		x.refusal = "mortise: plugin " + hook.Plugin + " refuses the request at " + string(hook.Phase)
-		x.s.cfg.Logger.WarnContext(ctx, "request_refused", "plugin", hook.Plugin, "phase", string(hook.Phase), "error", hook.Err)
-	}
+	x.body, x.acted = wire.Apply(x.req.Body, splices), true
+	counter.Add(1)
+	return true
 }
 
 // attach returns what the process knows of the lane.

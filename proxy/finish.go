@@ -124,3 +124,14 @@ func (x *exchange) endRun(ctx context.Context, at *attached, how abi.Termination
 		at.state = rt.NewState(at.state.Export())
 	}
 }
+
+// billPart accounts for a part of an answer that was continued.
+func (x *exchange) billPart(u wire.Usage) {
+	if x.ln == nil {
+		return
+	}
+	x.ln.Lock()
+	defer x.ln.Unlock()
+	r := money.RatesOf(x.proto, x.model)
+	x.ln.Money.Continued(u, r.Units(u), x.s.cfg.Price(x.model))
+}

@@ -167,12 +167,7 @@ func (x *exchange) phase(ctx context.Context, a *attached, f phases.Frame) (bool
 
 // effects notes what plugins changed, and reports whether there was anything.
 func (x *exchange) effects(out *phases.Outcome) bool {
-	changed := false
-	for i := range out.Edits {
-		if e := &out.Edits[i]; e.Kind != phases.EditPin {
-			changed = x.edit(e.MessageID, e.Message.Content) || changed
-		}
-	}
+	changed := x.edits(out)
 	add := func(content []abi.ContentBlock) {
 		m := abi.Message{Content: content}
 		if text, i := strings.TrimSpace(m.Text()), lastWords(x.req); text != "" && i >= 0 {
@@ -190,12 +185,22 @@ func (x *exchange) effects(out *phases.Outcome) bool {
 		x.attach().override = o
 		x.override(o)
 	}
-	if len(out.ExcludeTools) > 0 && x.change == lane.New {
+	if len(out.ExcludeTools) > 0 && x.ln.Calls == 0 {
 		x.ln.Left, changed = append(x.ln.Left, out.ExcludeTools...), true
 	}
 	if out.Stop != nil && x.refusal == "" {
 		x.refusal = "mortise: plugin " + out.Stop.By + " stops the run: " + out.Stop.Code + " " + out.Stop.Detail
 		x.s.stats.refused.Add(1)
+	}
+	return changed
+}
+
+// edits notes which texts plugins replaced.
+func (x *exchange) edits(out *phases.Outcome) (changed bool) {
+	for i := range out.Edits {
+		if e := &out.Edits[i]; e.Kind != phases.EditPin {
+			changed = x.edit(e.MessageID, e.Message.Content) || changed
+		}
 	}
 	return changed
 }

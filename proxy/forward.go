@@ -101,7 +101,7 @@ func (x *exchange) respond(ctx context.Context, w http.ResponseWriter, resp *htt
 		x.raw, x.body, x.req = nil, nil, nil // streams are long, and bodies large
 	}
 	switch {
-	case resp.StatusCode != http.StatusOK:
+	case resp.StatusCode/100 != 2: // a gate is passed by no other status of success
 		if resp.StatusCode == http.StatusTooManyRequests {
 			x.s.rateLimited(x.s.credential(x.r.Header))
 		}

@@ -3,8 +3,6 @@ package proxy
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/schema"
@@ -130,82 +128,6 @@ func refusal(g *phases.GateOutcome) (verdict, bool) {
 
 func blocked(reason string) verdict {
 	return verdict{removed: true, result: "The call was not executed: " + reason, failed: true}
-}
-
-// execute runs a hidden tool.
-func (x *exchange) execute(ctx context.Context, call abi.ToolCall) verdict {
-	x.s.stats.hidden.Add(1)
-	if call.Name == recallTool {
-		return x.recall(ctx, call)
-	}
-	f := x.frame(abi.AfterToolExecute, &call)
-	rt, st := x.s.cfg.Runtime, x.state()
-	inv := rt.Invoke(st, f)
-	res, err := x.s.cfg.Tools.CallTool(inv.Context(ctx), call)
-	if err != nil {
-		return verdict{removed: true, result: "The tool failed: " + err.Error(), failed: true}
-	}
-	f.Result, f.ResultMessageID = &res, "hidden-"+call.ID
-	if _, err := rt.Settle(ctx, st, f, inv); err != nil {
-		return verdict{removed: true, result: "The tool's reply was refused: " + err.Error(), failed: true}
-	}
-	if out, err := rt.Fire(ctx, st, f); err == nil && out.Result != nil {
-		res = *out.Result
-	} else if err != nil {
-		return verdict{removed: true, result: "The result was refused: " + err.Error(), failed: true}
-	}
-	m := abi.Message{Content: phases.ResultContent(&res)}
-	return verdict{removed: true, result: m.Text(), failed: res.Status == abi.ToolError}
-}
-
-// recallBytes is how much one recall returns.
-const recallBytes = 30_000
-
-// recall reads originals from the log of this lane.
-func (x *exchange) recall(ctx context.Context, call abi.ToolCall) verdict {
-	args, _ := call.Arguments.(map[string]any)
-	handle, _ := args["handle"].(string)
-	query, _ := args["query"].(string)
-	epoch, from, to, ok := parseHandle(handle)
-	if !ok || x.ln == nil || x.s.cfg.Store == nil {
-		return verdict{removed: true, result: "There is no such handle.", failed: true}
-	}
-	if x.ln.Kept <= to { // of a fork that was just made
-		x.save(ctx)
-	}
-	var b strings.Builder
-	const page = 256
-	for seq := uint64(1); b.Len() < recallBytes; seq += page {
-		list, err := x.s.lanes.Messages(ctx, x.ln.ID, seq, page)
-		if err != nil {
-			return verdict{removed: true, result: "The log cannot be read.", failed: true}
-		}
-		for i := range list {
-			if e, item, ok := keptID(list[i].ID); ok && e == epoch && item >= from && item <= to {
-				render(&b, &list[i], query)
-			}
-		}
-		if len(list) < page {
-			break
-		}
-	}
-	text := b.String()
-	if len(text) > recallBytes {
-		text = strings.ToValidUTF8(text[:recallBytes], "") + "\n[cut: use query to read less]"
-	}
-	return verdict{removed: true, result: cmp.Or(text, "Nothing there matches.")}
-}
-
-func render(b *strings.Builder, m *abi.Message, query string) {
-	parts := []string{m.Text()}
-	for _, c := range m.ToolCalls {
-		args, _ := json.Marshal(c.Arguments)
-		parts = append(parts, "[call "+c.Name+" "+string(args)+"]")
-	}
-	text := strings.Join(parts, "\n")
-	if query == "" || strings.Contains(text, query) {
-		b.WriteString("[" + string(m.Role) + "]\n" + text + "\n\n")
-	}
 }
 
 // checker checks arguments by the schema of a tool of the client.

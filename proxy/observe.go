@@ -22,7 +22,9 @@ func newObserver(p wire.Protocol, contentType string) *observer {
 	return &observer{stream: wire.NewStream(p), sse: eventStream(contentType)}
 }
 
-func eventStream(contentType string) bool { return strings.HasPrefix(contentType, "text/event-stream") }
+func eventStream(contentType string) bool {
+	return strings.HasPrefix(strings.ToLower(contentType), "text/event-stream")
+}
 
 // Write takes a piece of the decoded answer.
 func (o *observer) Write(p []byte) (int, error) {

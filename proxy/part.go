@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -43,6 +44,10 @@ func (x *exchange) continued(body []byte, p *part) ([]byte, error) {
 	}
 	items := p.answer.Items(func(*wire.Out) bool { return true })
 	items = append(items, resultItems(x.proto, p.results())...)
+	if r.Text {
+		items = append([][]byte{wire.UserItem(x.proto, nil, wire.String(body, r.List))}, items...)
+		return wire.Apply(body, []wire.Splice{{At: r.List, New: append(append([]byte{'['}, bytes.Join(items, []byte(","))...), ']')}}), nil
+	}
 	return wire.Apply(body, []wire.Splice{wire.Append(body, r.List, items...)}), nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
@@ -22,14 +23,16 @@ type relay struct {
 	split  wire.Splitter
 	stream *wire.Stream
 	vetted *vetted // nil where no plugin replaces answers
-	held   []wire.Event
-	open   int // index of the block that is held, -1 for none
-	tail   []wire.Event
+	held   holding
+	tail   []wire.Event // from the stop reason on
+	kept   int          // bytes of tail
 	parts  []*part
 	shown  int // blocks of earlier parts that the client has
 	spent  wire.Usage
 	paid   []wire.Usage
 	ended  bool
+	// decided means that the calls of an answer of Chat were decided about.
+	decided bool
 }
 
 // errCut is an upstream that broke off.
@@ -87,6 +90,9 @@ func (l *relay) run(ctx context.Context, body io.Reader) error {
 	for {
 		l.begin()
 		if err := l.read(ctx, body); err != nil {
+			if bad, ok := errors.AsType[malformedError](err); ok {
+				return l.broken(bad.Error())
+			}
 			return err
 		}
 		p := l.parts[len(l.parts)-1]
@@ -108,7 +114,7 @@ func (l *relay) run(ctx context.Context, body io.Reader) error {
 		}
 		open = resp.Body
 		if body, err = wire.Decoder(resp.Header.Get("Content-Encoding"), resp.Body); err != nil {
-			return err
+			return l.broken(err.Error())
 		}
 	}
 }
@@ -116,7 +122,8 @@ func (l *relay) run(ctx context.Context, body io.Reader) error {
 func (l *relay) begin() {
 	l.stream = wire.NewStream(l.x.proto)
 	l.split = wire.Splitter{}
-	l.tail, l.held, l.open, l.ended = nil, nil, -1, false
+	l.tail, l.kept, l.held, l.ended = nil, 0, holding{}, false
+	l.decided = false
 	if l.x.replaces {
 		l.vetted = &vetted{stream: wire.NewStream(l.x.proto)}
 	}
@@ -214,152 +221,51 @@ func (l *relay) event(ctx context.Context, e wire.Event) error {
 			return nil
 		}
 	case wire.Other:
-		if !first && l.x.proto == wire.Responses && e.Name != "" {
-			return nil // response.in_progress
-		}
-		if l.open >= 0 && l.x.proto == wire.Chat {
-			return l.hold(e)
+		switch {
+		case !first && l.x.proto == wire.Responses && (e.Name == "response.in_progress" || e.Name == "response.queued"):
+			return nil
+		case l.x.proto == wire.Chat && len(l.held.events) > 0:
+			return l.held.add(e, -1)
+		case len(l.tail) > 0:
+			return l.end(ctx, e)
 		}
 	case wire.Open, wire.Delta, wire.Close:
 		return l.block(ctx, e, step)
-	case wire.Stop:
-		return l.stop(ctx, e)
-	case wire.End:
-		l.ended = true
-		l.tail = append(l.tail, e)
-		return nil
+	case wire.Stop, wire.End:
+		l.ended = step.Kind == wire.End
+		return l.end(ctx, e)
 	case wire.Failure:
-		l.held = nil
-	}
-	if len(l.tail) > 0 && step.Kind == wire.Other {
-		l.tail = append(l.tail, e)
-		return nil
+		l.held = holding{}
 	}
 	return l.out.events(l.write.Forward(e))
 }
 
-// block takes an event of a block, and decides about a call at its end.
-func (l *relay) block(ctx context.Context, e wire.Event, step wire.Step) error {
-	o := step.Block
-	if step.Kind == wire.Open && o != nil && o.Type == wire.TypeCall && !o.Server && l.open < 0 && l.holds(o) {
-		l.open = o.Index
-	}
-	if l.open < 0 {
-		return l.out.events(l.write.Forward(e))
-	}
-	if err := l.hold(e); err != nil {
-		return err
-	}
-	if step.Kind != wire.Close || o == nil || o.Index != l.open {
-		return nil
-	}
-	held := l.held
-	l.held, l.open = nil, -1
-	return l.decide(ctx, o, held)
-}
-
-// holds reports whether a call is held: plugins decide about it, or it is a hidden one. A name that is not known yet is
-// taken for either.
-func (l *relay) holds(o *wire.Out) bool { return l.x.gates || o.Name == "" || l.x.hidden[o.Name] }
-
-func (l *relay) hold(e wire.Event) error {
-	l.held = append(l.held, e)
-	n := 0
-	for i := range l.held {
-		n += len(l.held[i].Raw)
-	}
-	if n > maxHeld {
-		return errors.New("a call is too large to be held")
-	}
-	return nil
-}
-
-// decide decides about one call, of Anthropic or Responses.
-func (l *relay) decide(ctx context.Context, o *wire.Out, held []wire.Event) error {
-	v := l.x.judge(ctx, o)
-	p := l.parts[len(l.parts)-1]
-	switch {
-	case v.removed:
-		l.x.s.stats.removed.Add(1)
-		p.removed[o.ID] = v
-		l.write.Removed++
-		l.write.Dirty = true
-		return nil
-	case v.args != nil:
-		err := l.out.events(l.write.Call(o, v.args, held)...)
-		l.rewritten(o)
-		return err
-	}
-	for i := range held {
-		held[i] = l.write.Forward(held[i])
-	}
-	return l.out.events(held...)
-}
-
-// rewritten notes the new arguments in the answer.
-func (l *relay) rewritten(o *wire.Out) {
-	for i := range l.stream.Blocks {
-		if l.stream.Blocks[i].ID == o.ID {
-			l.stream.Blocks[i].Raw = o.Raw
-		}
-	}
-}
-
-// stop takes the event with the stop reason. Chat's calls end with it.
-func (l *relay) stop(ctx context.Context, e wire.Event) error {
+// end takes an event of the end of an answer, whose calls must have come by then.
+func (l *relay) end(ctx context.Context, e wire.Event) error {
 	l.tail = append(l.tail, e)
-	if l.x.proto != wire.Chat || len(l.held) == 0 {
-		return nil
+	if l.kept += len(e.Raw); l.kept > maxHeld {
+		return malformedError("its end is too long")
 	}
-	p := l.parts[len(l.parts)-1]
-	changed := false
-	for i := range l.stream.Blocks {
-		o := &l.stream.Blocks[i]
-		if o.Type != wire.TypeCall {
-			continue
-		}
-		switch v := l.x.judge(ctx, o); {
-		case v.removed:
-			l.x.s.stats.removed.Add(1)
-			p.removed[o.ID], changed = v, true
-		case v.args != nil:
-			l.write.Call(o, v.args, nil)
-			changed = true
-		}
-	}
-	held := l.held
-	l.held, l.open = nil, -1
-	if !changed {
-		for i := range held {
-			held[i] = l.write.Forward(held[i])
-		}
-		return l.out.events(held...)
-	}
-	l.write.Dirty = true
-	return l.chatCalls(p, held[0])
-}
-
-// chatCalls writes the calls that stay, in a chunk like one that came.
-func (l *relay) chatCalls(p *part, like wire.Event) error {
-	n := 0
-	for _, o := range p.visible() {
-		if o.Type != wire.TypeCall {
-			continue
-		}
-		b := like.Data
-		call := wire.Apply(o.Raw, []wire.Splice{wire.AddField(o.Raw, wire.Whole(o.Raw), "index", wire.Marshal(n))})
-		n++
-		var s []wire.Splice
-		_ = wire.Array(b, wire.Field(b, wire.Whole(b), "choices"), func(_ int, at wire.Span) error {
-			s = append(s, wire.Splice{At: wire.Field(b, at, "delta", "tool_calls"), New: append(append([]byte{'['}, call...), ']')})
-			return nil
-		})
-		if err := l.out.events(l.write.Forward(like.WithData(wire.Apply(b, s)))); err != nil {
-			return err
+	switch {
+	case l.x.proto == wire.Chat:
+		return l.chatEnd(ctx, e)
+	case !l.held.whole():
+		return malformedError("a call has no end")
+	case l.x.proto == wire.Responses && !l.write.Dirty: // else the list is written anew
+		for _, o := range wire.Output(e.Data) { // some servers may send no events of it
+			if o.Type == wire.TypeCall && !slices.ContainsFunc(l.stream.Blocks, func(b wire.Out) bool { return b.ID == o.ID }) && l.holds(&o) {
+				return malformedError("a call came without its events")
+			}
 		}
 	}
 	return nil
 }
+
+// malformedError is why an answer cannot be relayed while plugins decide about its calls.
+type malformedError string
+
+// Error implements error.
+func (e malformedError) Error() string { return "the provider's answer cannot be read: " + string(e) }
 
 // continues reports whether the provider is asked again: it called hidden tools alone, or its calls were all removed.
 func (l *relay) continues(p *part) bool {
@@ -384,7 +290,7 @@ func (l *relay) next(ctx context.Context, p *part) (*http.Response, error) {
 	l.paid = append(l.paid, p.answer.Usage)
 	body, err := l.x.continued(l.body, p)
 	if err != nil {
-		return nil, err
+		return nil, nil //nolint:nilerr // it cannot be continued
 	}
 	l.body = body
 	resp, err := l.x.post(ctx, body)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
@@ -26,6 +25,25 @@ func (x *exchange) splices(r *wire.Request, st *lane.State) []wire.Splice {
 	e.items()
 	e.tools(st.Hidden, st.Left)
 	return e.out
+}
+
+// edit returns a request with what plugins put in the place of its texts, item for item: what they took out is in no summary. It returns nil
+// where that cannot be read.
+func edit(r *wire.Request, st *lane.State) *wire.Request {
+	e := &editor{r: r}
+	for _, ed := range st.Edits {
+		if len(ed.Value) > 0 {
+			e.edit(ed)
+		}
+	}
+	if len(e.out) == 0 {
+		return r
+	}
+	edited, err := wire.Parse(r.Protocol, wire.Apply(r.Body, e.out))
+	if err != nil || len(edited.Items) != len(r.Items) {
+		return nil
+	}
+	return edited
 }
 
 // editor collects splices of one request.
@@ -145,7 +163,7 @@ func (e *editor) value(it *wire.Item, ed lane.Edit) {
 	for j := range it.Blocks {
 		b := &it.Blocks[j]
 		switch {
-		case b.Type == wire.TypeResult, b.Type == wire.TypeText && first:
+		case b.Type == wire.TypeResult && len(it.Blocks) == 1, b.Type == wire.TypeText && first:
 			e.replace(b, ed.Value)
 			first = false
 		case b.Type == wire.TypeText:
@@ -223,63 +241,4 @@ func (e *editor) tools(hidden []json.RawMessage, left []string) {
 	if len(list) > 0 {
 		e.out = append(e.out, wire.Append(e.r.Body, at, list...))
 	}
-}
-
-// recallTool is the tool that reads what a compaction replaced.
-const recallTool = "mortise_recall"
-
-func recall() abi.Tool {
-	type object = map[string]any
-	return abi.Tool{
-		Name: recallTool, Kind: abi.ToolRead,
-		Description: "Read messages of the earlier part of this conversation, which a summary replaces, word for word. Handles are in the summary.",
-		Parameters: object{"type": "object", "required": []string{"handle"}, "properties": object{
-			"handle": object{"type": "string", "description": "A handle of the summary"},
-			"query":  object{"type": "string", "description": "Only messages that contain this text"},
-		}},
-	}
-}
-
-// offer adds hidden tools: those of plugins with the first request of a lane, and recall at a swap. It reports whether
-// there are new ones.
-func (x *exchange) offer() bool {
-	changed := false
-	if x.change == lane.New && x.s.cfg.Tools != nil && len(x.req.Tools) > 0 && len(x.ln.Hidden) == 0 {
-		for _, t := range x.s.cfg.Tools.Tools() {
-			changed = x.hide(t) || changed
-		}
-	}
-	if x.swapped && x.s.cfg.Store != nil && x.ln.Swap != nil {
-		changed = x.hide(recall()) || changed
-	}
-	for _, raw := range x.ln.Hidden {
-		if x.hidden == nil {
-			x.hidden = map[string]bool{}
-		}
-		x.hidden[hiddenName(raw)] = true
-	}
-	return changed
-}
-
-func hiddenName(raw []byte) string {
-	if name := wire.Text(raw, "name"); name != "" {
-		return name
-	}
-	return wire.Text(raw, "function", "name")
-}
-
-// hide adds a tool, unless the client has one of that name or the lane has it already.
-func (x *exchange) hide(t abi.Tool) bool {
-	for _, have := range x.req.Tools {
-		if have.Name == t.Name {
-			return false
-		}
-	}
-	for _, have := range x.ln.Hidden {
-		if hiddenName(have) == t.Name {
-			return false
-		}
-	}
-	x.ln.Hidden = append(x.ln.Hidden, wire.ToolJSON(x.proto, t))
-	return true
 }

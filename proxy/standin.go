@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -25,30 +24,6 @@ func standInText(summary string, messages int, handles []string) string {
 		fmt.Fprintf(&b, "\n\nThe tool %s returns the originals, word for word, by these handles: %s", recallTool, strings.Join(handles, ", "))
 	}
 	return b.String()
-}
-
-// handleItems is how many items one handle names.
-const handleItems = 40
-
-// handles name the originals of items.
-func handles(epoch, from, to int) (out []string) {
-	for i := from; i < to; i += handleItems {
-		out = append(out, fmt.Sprintf("h%d-%d-%d", epoch, i, min(i+handleItems, to)-1))
-	}
-	return out
-}
-
-func parseHandle(s string) (epoch, from, to int, ok bool) {
-	n, err := fmt.Sscanf(s, "h%d-%d-%d", &epoch, &from, &to)
-	return epoch, from, to, err == nil && n == 3
-}
-
-// keptID reads the id of a message in the log.
-func keptID(id string) (epoch, item int, ok bool) {
-	first, rest, found := strings.Cut(strings.TrimPrefix(id, "e"), "/")
-	epoch, err := strconv.Atoi(first)
-	item, _, placed := wire.Place(rest)
-	return epoch, item, found && err == nil && placed
 }
 
 // cuts returns the items of the head that stay, and where the kept tail may begin: at an answer of the model, with no
@@ -240,16 +215,9 @@ func lastMark(r *wire.Request) []byte {
 }
 
 // sourceOf are the messages of items, as a summarizer reads them: also those that an earlier compaction replaces.
-func sourceOf(r *wire.Request, st *lane.State, messages [][]abi.Message, from, to int) (out []abi.Message) {
+func sourceOf(r *wire.Request, from, to int) (out []abi.Message) {
 	for i := from; i < min(to, len(r.Items)); i++ {
-		var list []abi.Message
-		if i < len(messages) {
-			list = messages[i]
-		}
-		if list == nil {
-			list = converted(r, st, i)
-		}
-		for _, m := range list {
+		for _, m := range r.Convert(i) {
 			m.Content = withoutThinking(m.Content)
 			out = append(out, m)
 		}

@@ -75,20 +75,26 @@ func session(tb testing.TB, s *stand, a *agent, turns int) (peak int64) {
 	n := 0
 	for turn := range turns {
 		a.say(fmt.Sprintf("Task %d: read the files.", turn))
-		for {
-			n++
-			ans := a.step()
-			wait(tb, "compactions end", func() bool { c := s.Report().Counts; return c["active"] == 0 && c["compacting"] == 0 })
-			peak = max(peak, ans.Usage.Prompt())
-			if len(ans.Calls()) == 0 {
-				break
-			}
-			a.answer(ans, func(c wire.Out) string {
-				return fmt.Sprintf("package p%d // %s\n%s", n, c.ID, strings.Repeat("some words of code. ", output/20))
-			})
-		}
+		peak = max(peak, rounds(tb, s, a, &n))
 	}
 	return peak
+}
+
+// rounds works through one turn, whose calls are counted by n.
+func rounds(tb testing.TB, s *stand, a *agent, n *int) (peak int64) {
+	tb.Helper()
+	for {
+		*n++
+		ans := a.step()
+		wait(tb, "compactions end", func() bool { c := s.Report().Counts; return c["active"] == 0 && c["compacting"] == 0 })
+		peak = max(peak, ans.Usage.Prompt())
+		if len(ans.Calls()) == 0 {
+			return peak
+		}
+		a.answer(ans, func(c wire.Out) string {
+			return fmt.Sprintf("package p%d // %s\n%s", *n, c.ID, strings.Repeat("some words of code. ", output/20))
+		})
+	}
 }
 
 func cost(bills []providertest.Bill) (sum float64, failed int) {

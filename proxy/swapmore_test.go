@@ -89,6 +89,9 @@ func TestOriginals(t *testing.T) {
 		if ans.Text() != "recalled" || contains(a.raw, "mortise_recall") || len(seen) == 0 || !strings.Contains(seen[0], "package p3 //") || strings.Count(seen[0], "some words of code.") < output/20 {
 			t.Errorf("recalled %.300q, the client got %.300s, handle %s", seen, a.raw, handle)
 		}
+		if sent := l.bodies[len(l.bodies)-1]; !contains(sent, "mortise: summary") {
+			t.Error("the compaction is lost")
+		}
 	}
 	recalled(a)
 	main := s.Report().Lanes[0].ID

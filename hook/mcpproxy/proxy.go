@@ -228,11 +228,14 @@ func (p *Proxy) asks(m *message, a asked) {
 	p.asked[m.key] = a
 }
 
-// task is the call that the server executes as a task, nil if there is none.
+// task is the call that the server executes as a task, an empty one where that is not known.
 func (p *Proxy) task(id string) *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.tasks[id]
+	if c := p.tasks[id]; c != nil {
+		return c
+	}
+	return &call{}
 }
 
 // cancelled reports whether a cancellation is of a call that the server does not have yet.

@@ -306,11 +306,13 @@ func TestAnswers(t *testing.T) {
 	task := `{"jsonrpc":"2.0","id":6,"result":{"task":{"taskId":"t1","status":"working"}}}`
 	s.write(s.fromSrv, task)
 	s.expect(s.client, task)
-	get := `{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":{"taskId":"t1"}}`
-	s.write(s.toProxy, get)
-	s.expect(s.server, get)
-	s.write(s.fromSrv, `{"jsonrpc":"2.0","id":7,"result":`+secret+`}`)
-	s.expect(s.client, `{"jsonrpc":"2.0","id":7,"result":`+hidden+`}`)
+	for _, id := range []string{"t1", "forgotten"} {
+		get := `{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":{"taskId":"` + id + `"}}`
+		s.write(s.toProxy, get)
+		s.expect(s.server, get)
+		s.write(s.fromSrv, `{"jsonrpc":"2.0","id":7,"result":`+secret+`}`)
+		s.expect(s.client, `{"jsonrpc":"2.0","id":7,"result":`+hidden+`}`)
+	}
 	wrong := `{"jsonrpc":"2.0","id":8,"error":{"code":-32000,"message":"no key hunter2","data":{"n":1e400,"why":"hunter2"}}}`
 	s.write(s.toProxy, callLine("8", "x"))
 	s.expect(s.server, callLine("8", "x"))

@@ -240,7 +240,13 @@ func TestAnthropicRejects(t *testing.T) {
 // TestAnthropicKeepsThinking holds that thinking which a turn needs can neither be changed nor dropped.
 func TestAnthropicKeepsThinking(t *testing.T) {
 	t.Parallel()
-	w := open(t, providertest.Config{Reply: thinker})
+	w := open(t, providertest.Config{Reply: func(q providertest.Query) providertest.Answer {
+		a := thinker(q)
+		if len(a.Calls) > 0 {
+			a.Content = append(a.Content, abi.ContentBlock{Type: abi.BlockThinking, Text: "Both at once."})
+		}
+		return a
+	}})
 	c := w.anthropic()
 	p := anthropic.MessageNewParams{
 		Model: "claude-opus-4-8", MaxTokens: 4000, Messages: asked("2+3?"), Tools: addTools(),
@@ -253,6 +259,8 @@ func TestAnthropicKeepsThinking(t *testing.T) {
 	results := anthropic.NewUserMessage(anthropic.NewToolResultBlock("toolu_1", "5", false), anthropic.NewToolResultBlock("toolu_2", "6", false))
 	dropped := m.ToParam()
 	dropped.Content = dropped.Content[1:]
+	second := m.ToParam()
+	second.Content = slices.Delete(slices.Clone(second.Content), 2, 3)
 	changed := m.ToParam()
 	changed.Content[0].OfThinking.Thinking += "!"
 	for _, b := range []struct {
@@ -260,12 +268,17 @@ func TestAnthropicKeepsThinking(t *testing.T) {
 		want   string
 	}{
 		{dropped, "Expected `thinking` or `redacted_thinking`, but found `text`"},
+		{second, "blocks in the latest assistant message cannot be modified"},
 		{changed, "Invalid `signature` in `thinking` block"},
 	} {
 		p.Messages = append(asked("2+3?"), b.answer, results)
 		if _, err := c.Messages.New(t.Context(), p); err == nil || !strings.Contains(err.Error(), b.want) {
 			t.Errorf("got %v, want %s", err, b.want)
 		}
+	}
+	p.Messages = append(asked("2+3?"), m.ToParam(), results)
+	if _, err := c.Messages.New(t.Context(), p); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"encoding/json"
+	"strings"
 )
 
 // anUsage is the account of an answer. Input tokens are those that no cache read or wrote.
@@ -64,7 +65,7 @@ func (s *Server) anEvents(a *ask, r *reply) []event {
 		return event{name: name, data: data}
 	}
 	out := []event{named("message_start", object{"message": anMessageObject(a, min(1, a.bill.CompletionTokens))})}
-	thought := ""
+	var thoughts []string
 	for i := range r.pieces {
 		p := &r.pieces[i]
 		out = append(out, named("content_block_start", object{"index": i, "content_block": anContent(p, false)}))
@@ -83,8 +84,8 @@ func (s *Server) anEvents(a *ask, r *reply) []event {
 			if p.text == "{}" {
 				chunks = nil // the real API sends nothing more for a call without arguments
 			}
-			if thought != "" {
-				s.pair(p.id, thought)
+			if len(thoughts) > 0 {
+				s.pair(p.id, strings.Join(thoughts, "\n"))
 			}
 			for _, c := range chunks {
 				add("input_json_delta", "partial_json", c)
@@ -93,7 +94,7 @@ func (s *Server) anEvents(a *ask, r *reply) []event {
 			for _, c := range chunks {
 				add("thinking_delta", "thinking", c)
 			}
-			if thought = p.signature; p.text != "" {
+			if thoughts = append(thoughts, p.signature); p.text != "" {
 				add("signature_delta", "signature", p.signature)
 				out[len(out)-1].tokens = 0
 			}

@@ -269,7 +269,13 @@ func (r *anRequest) checkLoop(s *Server) string {
 	}
 	for i := first; i < len(turns); i++ {
 		t := turns[i]
-		if t.role != "assistant" || len(t.blocks) == 0 || t.blocks[0].thinks() {
+		if t.role != "assistant" || len(t.blocks) == 0 {
+			continue
+		}
+		if t.blocks[0].thinks() {
+			if message := t.checkThoughts(s); message != "" {
+				return message
+			}
 			continue
 		}
 		issued := slices.ContainsFunc(t.blocks, func(b *anBlock) bool { return s.paired(b.ID) != "" })
@@ -277,6 +283,21 @@ func (r *anRequest) checkLoop(s *Server) string {
 			return fmt.Sprintf("messages.%d.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, "+
 				"a final `assistant` message must start with a thinking block (preceding the lastmost set of `tool_use` and `tool_result` blocks). "+
 				"We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`.", t.at, t.blocks[0].Type)
+		}
+	}
+	return ""
+}
+
+// checkThoughts holds that each call of a turn comes after all the thinking that it came after when it was issued.
+func (t *turn) checkThoughts(s *Server) string {
+	thoughts := ""
+	for j, b := range t.blocks {
+		if b.thinks() {
+			thoughts += "\n" + b.Signature + b.Data
+		}
+		if needs := s.paired(b.ID); b.Type == "tool_use" && needs != "" && !strings.HasSuffix(thoughts, "\n"+needs) {
+			return fmt.Sprintf("messages.%d.content.%d: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "+
+				"These blocks must remain as they were in the original response.", t.at, j)
 		}
 	}
 	return ""

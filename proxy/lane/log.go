@@ -106,6 +106,9 @@ func (l *log) undone(ctx context.Context, st *State) error {
 	if err != nil {
 		return fmt.Errorf("proxy: lane %s: %w", st.ID, err)
 	}
+	if c.Total == 0 {
+		return nil // the marker of a fork is in the thread that it was forked from
+	}
 	if n := len(c.Markers); n == 0 || c.Markers[n-1].ID != st.Swap.Marker {
 		st.Floor = st.Usage.Prompt() + st.Swap.Removed - st.Swap.Tokens
 		st.Swap = nil

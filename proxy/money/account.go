@@ -44,6 +44,8 @@ type Ledger struct {
 	Estimated int64 `json:"estimated,omitempty"`
 	Swaps     int64 `json:"swaps,omitempty"`
 	Uncounted int64 `json:"uncounted,omitempty"`
+	// Missed is by how many units the machine misses the accounts of a sum, added up: errors of several must not cancel out.
+	Missed float64 `json:"-"`
 }
 
 // maxError is from which error of the machine on a saving is not known.
@@ -54,8 +56,10 @@ func (l *Ledger) Error() float64 {
 	if l.Paid.Units == 0 {
 		return 0
 	}
-	return math.Abs(l.Machine.Units-l.Paid.Units) / l.Paid.Units
+	return l.missed() / l.Paid.Units
 }
+
+func (l *Ledger) missed() float64 { return max(l.Missed, math.Abs(l.Machine.Units-l.Paid.Units)) }
 
 // Savings are units saved against both worlds, less the proxy's own bill. They may be negative. Known is false where
 // the machine misses the bill by more than 5 %.
@@ -70,6 +74,7 @@ func (l *Ledger) Add(o *Ledger) { l.plus(o, 1) }
 func (l *Ledger) Subtract(o *Ledger) { l.plus(o, -1) }
 
 func (l *Ledger) plus(o *Ledger, sign int64) {
+	l.Missed += float64(sign) * o.missed()
 	for _, p := range []struct{ to, from *Totals }{
 		{&l.Paid, &o.Paid}, {&l.Own, &o.Own}, {&l.Machine, &o.Machine}, {&l.Without, &o.Without}, {&l.Compacting, &o.Compacting},
 	} {

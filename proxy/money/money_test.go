@@ -83,6 +83,13 @@ func TestSavings(t *testing.T) {
 	if _, _, known := l.Savings(); known {
 		t.Error("known with an error of 6 %")
 	}
+	var sum money.Ledger // of an account that is missed by 10 % and one by -10 %
+	for _, units := range []float64{90, 110} {
+		sum.Add(&money.Ledger{Paid: money.Totals{Units: 100}, Machine: money.Totals{Units: units}})
+	}
+	if _, _, known := sum.Savings(); known || sum.Error() != 0.1 {
+		t.Errorf("known with an error of %v", sum.Error())
+	}
 }
 
 // Usage is counted once, each call by its last count (F35), and what was not counted is reported.

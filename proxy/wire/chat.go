@@ -8,6 +8,7 @@ func (s *Stream) chat(e Event) Step {
 	b, w := e.Data, Whole(e.Data)
 	if string(b) == "[DONE]" {
 		s.Done = true
+		s.chatEnd() // of a server without a finish reason
 		return Step{Kind: End}
 	}
 	if Field(b, w, "error").Exists() {
@@ -121,4 +122,57 @@ func ChatCall(o *Out, args []byte) []byte {
 	out := append([]byte(`{"id":`), Quote(o.ID)...)
 	out = append(append(out, `,"type":"function","function":{"name":`...), Quote(o.Name)...)
 	return append(append(append(out, `,"arguments":`...), Quote(string(args))...), "}}"...)
+}
+
+// Calling reports whether a call is coming of which holds is true.
+func (s *Stream) Calling(holds func(*Out) bool) bool {
+	for _, g := range s.open {
+		if g.out.Type == TypeCall && holds(&g.out) {
+			return true
+		}
+	}
+	return false
+}
+
+// WithoutCalls returns a chunk without its calls, nil where nothing else is in it.
+func WithoutCalls(b []byte) []byte {
+	var out []Splice
+	empty := true
+	_ = Array(b, Field(b, Whole(b), "choices"), func(_ int, at Span) error {
+		return Object(b, Field(b, at, "delta"), func(key []byte, name, val Span) error {
+			switch string(key) {
+			case "tool_calls":
+				out = append(out, Cut(b, Span{name.From, val.To}))
+			case "role":
+			default:
+				empty = empty && (string(val.Of(b)) == "null" || string(val.Of(b)) == `""`)
+			}
+			return nil
+		})
+	})
+	if at := Field(b, Whole(b), "usage"); at.Exists() && b[at.From] == '{' {
+		empty = false
+	}
+	if empty && len(out) > 0 {
+		return nil
+	}
+	return Apply(b, out)
+}
+
+// OneCall returns a chunk like another one with nothing but a call.
+func OneCall(like, call []byte) []byte {
+	var out []Splice
+	_ = Array(like, Field(like, Whole(like), "choices"), func(_ int, at Span) error {
+		if d := Field(like, at, "delta"); d.Exists() {
+			out = append(out, Splice{At: d, New: concat(`{"tool_calls":[`, [][]byte{call}, "]}")})
+		}
+		if f := Field(like, at, "finish_reason"); f.Exists() {
+			out = append(out, Splice{At: f, New: []byte("null")})
+		}
+		return nil
+	})
+	if at := Field(like, Whole(like), "usage"); at.Exists() {
+		out = append(out, Splice{At: at, New: []byte("null")})
+	}
+	return Apply(like, out)
 }

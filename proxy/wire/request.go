@@ -57,7 +57,7 @@ type Request struct {
 	Stream   bool
 	// Top has the top-level fields.
 	Top map[string]Span
-	// List is the place of the conversation, whose elements are Items. Text is set when it is a string.
+	// List is the place of the conversation, whose elements are Items. Text is set when it is a string, which is then the only one.
 	List  Span
 	Text  bool
 	Items []Item
@@ -145,6 +145,8 @@ func Parse(p Protocol, body []byte) (*Request, error) {
 	case !r.List.Exists():
 	case body[r.List.From] == '"':
 		r.Text = true
+		text := Block{Span: r.List, Type: TypeText, Value: r.List}
+		r.Items = []Item{{Span: r.List, Role: User, Content: r.List, Plain: true, Blocks: []Block{text}}}
 	case body[r.List.From] != '[':
 		return nil, shape(r.List.From, "want a list")
 	}

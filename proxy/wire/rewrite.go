@@ -97,11 +97,14 @@ func (w *Rewriter) responsesCall(o *Out, args []byte, held []Event) []Event {
 	last := held[len(held)-1]
 	done := last.WithData(Apply(last.Data, []Splice{{At: Field(last.Data, Whole(last.Data), "item"), New: o.Raw}}))
 	w.Dirty = true // there may be fewer events than came
-	var out []Event
-	for _, e := range []Event{held[0], event(".delta", "delta"), event(".done", name), done} {
-		out = append(out, w.Forward(e))
+	all := []Event{held[0], event(".delta", "delta"), event(".done", name), done}
+	if len(held) == 1 { // a server that opens no item
+		all = all[3:]
 	}
-	return out
+	for i := range all {
+		all[i] = w.Forward(all[i])
+	}
+	return all
 }
 
 // Notice returns the events of a text block of our own. Index is that among what the client has.
@@ -162,10 +165,12 @@ func (w *Rewriter) End(e Event, m *Merged) Event {
 		if f := Field(b, at, "finish_reason"); f.Exists() && m.Stop != "" && b[f.From] == '"' {
 			s = append(s, Splice{At: f, New: Quote(m.Stop)})
 		}
-		if d := Field(b, at, "delta"); d.Exists() && Field(b, d, "tool_calls").Exists() {
-			s = append(s, Splice{At: d, New: []byte("{}")})
-		}
-		return nil
+		return Object(b, Field(b, at, "delta"), func(key []byte, name, val Span) error {
+			if string(key) == "tool_calls" {
+				s = append(s, Cut(b, Span{name.From, val.To}))
+			}
+			return nil
+		})
 	})
 	if at := Field(b, all, "usage"); at.Exists() && b[at.From] == '{' {
 		s = append(s, Splice{At: at, New: m.usage(b, at, Chat)})

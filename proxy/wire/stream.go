@@ -267,6 +267,15 @@ func (s *Stream) responses(e Event) Step {
 	return Step{}
 }
 
+// Output are the output items of the event that ends an answer of Responses.
+func Output(b []byte) (out []Out) {
+	_ = Array(b, Field(b, Whole(b), "response", "output"), func(i int, at Span) error {
+		out = append(out, ResponsesOut(i, at.Of(b)))
+		return nil
+	})
+	return out
+}
+
 // ResponsesOut reads an output item of Responses.
 func ResponsesOut(index int, item []byte) Out {
 	o := Out{Index: index, Type: Text(item, "type"), ID: Text(item, "call_id"), Name: Text(item, "name"), Raw: item}
