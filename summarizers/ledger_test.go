@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/ledger"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/llm/transcript"
@@ -101,13 +102,34 @@ func TestLedgerCoversMore(t *testing.T) {
 	}
 }
 
+// longSession is a request for a summary of a long coding session, at a tenth of
+// its tokens: the shared recording, else the repository's own, four times over.
+func longSession(b *testing.B) *abi.SummarizeRequest {
+	b.Helper()
+	dir := os.Getenv("MORTISE_SHARED")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared")
+	}
+	path, times := filepath.Join(dir, "data", "transcripts", "pi-mono", "large-session.jsonl"), 1
+	if _, err := os.Stat(path); err != nil {
+		path, times = filepath.Join("..", "examples", "sessions", "review.jsonl"), 4
+		b.Logf("the long recording is not there (set MORTISE_SHARED): %s %d times in its place", path, times)
+	}
+	f, err := transcript.Open(path, transcript.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := &abi.SummarizeRequest{ABI: 1, ThreadID: "t"}
+	for range times {
+		r.Messages = append(r.Messages, f.Conversations[0].Messages()...)
+	}
+	r.BudgetTokens = compaction.Estimate(r.Messages) / 10
+	return r
+}
+
 // BenchmarkLedgerLong renders the ledger of a long session in the guest, decoding included.
 func BenchmarkLedgerLong(b *testing.B) {
-	cache := ""
-	if dir, err := os.UserCacheDir(); err == nil {
-		cache = filepath.Join(dir, "mortise-test")
-	}
-	h, err := host.New(host.Config{CacheDir: cache, Limits: host.Limits{Timeout: time.Minute}})
+	h, err := host.New(host.Config{CacheDir: cacheDir(), Limits: host.Limits{Timeout: time.Minute}})
 	if err != nil {
 		b.Fatal(err)
 	}

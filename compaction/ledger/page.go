@@ -3,6 +3,7 @@ package ledger
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -162,7 +163,7 @@ func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n"+margin) }
 func clean(s string) string {
 	ok := true
 	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+		if c := s[i]; c-' ' >= 0x7f-' ' && c != '\n' && c != '\t' {
 			ok = false
 			break
 		}
@@ -189,6 +190,14 @@ func line(s string, n int) string {
 		s = cut(s, n) + cutMark
 	}
 	return s
+}
+
+// leastLine is how long line(s, n) is at least.
+func leastLine(s string, n int) int {
+	if strings.IndexByte(s, '\n') >= 0 || strings.IndexByte(s, '\t') >= 0 || !utf8.ValidString(s) {
+		return 0
+	}
+	return min(len(s), n)
 }
 
 // at is the handle of a message.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -32,7 +33,7 @@ func Render(s *abi.Ledger, budget int) string {
 	p.head()
 	if budget < leastPage {
 		p.request()
-		return strings.TrimSpace(strings.ToValidUTF8(string(p.b), "?"))
+		return strings.TrimSpace(valid(string(p.b)))
 	}
 	if !p.brief() {
 		p.goals()
@@ -60,7 +61,15 @@ func Render(s *abi.Ledger, budget int) string {
 		p.latest()
 	}
 	p.others()
-	return strings.ToValidUTF8(strings.TrimRight(string(p.b), "\n"), "?")
+	return valid(strings.TrimRight(string(p.b), "\n"))
+}
+
+// valid is a text without broken characters, of which it seldom has one.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "?")
 }
 
 // request quotes the first request in what room there is.

@@ -91,8 +91,11 @@ func (p *page) homes() map[string][]string {
 	out := map[string][]string{}
 	for i := range p.names[:min(len(p.names), p.limit/nameSize)] {
 		n := p.names[i].name
-		if n.Home != "" && !strings.Contains(n.Home, n.Text) && len(out[n.Home]) < perFile {
-			out[n.Home] = append(out[n.Home], n.Text)
+		if n.Home == "" {
+			continue
+		}
+		if list := out[n.Home]; len(list) < perFile && !strings.Contains(n.Home, n.Text) {
+			out[n.Home] = append(list, n.Text)
 		}
 	}
 	return out
@@ -101,7 +104,7 @@ func (p *page) homes() map[string][]string {
 // namesOf lists names that the page does not hold yet: those of the highest rank, then those that
 // the file defines.
 func (p *page) namesOf(list, defined []string) string {
-	var b strings.Builder
+	b := make([]byte, 0, perFile*nameSize)
 	n := 0
 	for _, l := range [][]string{list, defined} {
 		for _, name := range l {
@@ -111,12 +114,12 @@ func (p *page) namesOf(list, defined []string) string {
 			p.shown[name] = true
 			n++
 			if n == 1 {
-				b.WriteString(":")
+				b = append(b, ':')
 			}
-			b.WriteString(" " + clean(name))
+			b = append(append(b, ' '), clean(name)...)
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // fileLine is the line of a changed file: what was done, its path, and when and how.

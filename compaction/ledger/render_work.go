@@ -174,9 +174,11 @@ func (p *page) commands() []string {
 		scores[i] = float64(w*math.Sqrt(float64(c.Runs))) * (.3 + p.recency(c.Message))
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(b, a)) })
-	var out []string
-	for _, i := range order {
-		c := &list[i]
+	return p.filled(secCommands, p.share.commands, len(order), func(i, room int) string {
+		c := &list[order[i]]
+		if leastLine(c.Key, 200) >= room {
+			return ""
+		}
 		item := "- " + at(c.Message) + " `" + line(c.Key, 200) + "` " + c.Outcome
 		if c.Runs > 1 {
 			item += ", " + strconv.Itoa(c.Runs) + " runs"
@@ -184,37 +186,49 @@ func (p *page) commands() []string {
 		if c.Line != "" && c.Outcome == abi.CommandFailed {
 			item += ": " + quoteCut(line(c.Line, 120), 0, 140)
 		}
-		out = append(out, item)
+		return item
+	})
+}
+
+// shortestItem is less than any item of a section has.
+const shortestItem = 8
+
+// filled are the first items of a section that fit into its share. An item that does not fit is skipped; it may be empty
+// where that is known before it is made.
+func (p *page) filled(title string, share float64, n int, item func(i, room int) string) (out []string) {
+	room := min(int(share*float64(p.limit)), p.limit-len(p.b)) - len("\n## "+title+"\n")
+	for i := 0; i < n && room > shortestItem; i++ {
+		if s := item(i, room); s != "" && len(s) < room {
+			out, room = append(out, s), room-len(s)-1
+		}
 	}
 	return out
 }
 
 // errors are the failures that were seen to pass later, newest first.
 func (p *page) errors() []string {
-	var out []string
-	for i := range slices.Backward(p.s.Work.Errors) {
-		e := &p.s.Work.Errors[i]
+	list := p.s.Work.Errors
+	return p.filled(secErrors, p.share.errors, len(list), func(i, _ int) string {
+		e := &list[len(list)-1-i]
 		if e.Passed == 0 || e.Line == "" {
-			continue
+			return ""
 		}
 		item := "- " + at(e.Message) + " `" + line(e.Key, 100) + "`: " + quoteCut(e.Line, 0, 160) + "\n  → passed at " + at(e.Passed)
 		if len(e.Edits) > 0 {
 			item += " after changes to " + baseNames(e.Edits, 3)
 		}
-		out = append(out, item)
-	}
-	return out
+		return item
+	})
 }
 
 func (p *page) lookups() []string {
-	var out []string
-	for i := range slices.Backward(p.s.Work.Lookups) {
-		k := &p.s.Work.Lookups[i]
+	list := p.s.Work.Lookups
+	return p.filled(secLookups, p.share.lookups, len(list), func(i, _ int) string {
+		k := &list[len(list)-1-i]
 		item := "- " + at(k.Message) + " " + line(k.Tool, 60) + " " + quoteCut(k.Query, 0, 160)
 		if k.Line != "" {
 			item += "\n  → " + quoteCut(k.Line, 0, 160)
 		}
-		out = append(out, item)
-	}
-	return out
+		return item
+	})
 }

@@ -19,16 +19,10 @@ const (
 // renders as the whole does. It shares memory with the state.
 func Trim(s abi.Ledger, budget int) abi.Ledger {
 	p := newPage(&s, budget)
-	keep := make(map[string]bool, len(p.names))
-	for i := range p.names {
-		keep[p.names[i].name.Text] = true
-	}
 	out := s
-	out.Calls, out.Names = nil, make([]abi.LedgerName, 0, len(p.names))
-	for i := range s.Names {
-		if keep[s.Names[i].Text] {
-			out.Names = append(out.Names, s.Names[i])
-		}
+	out.Calls, out.Names = nil, make([]abi.LedgerName, len(p.names))
+	for i := range p.names { // by their ranks, so that a rendering finds them in its order
+		out.Names[i] = *p.names[i].name
 	}
 	out.Talk.Rules = p.trimTexts(s.Talk.Rules, p.share.rules, p.ruleScore())
 	out.Talk.Findings = p.trimTexts(s.Talk.Findings, p.share.findings, p.findingScore())

@@ -161,12 +161,10 @@ type ranked struct {
 // best returns the names of the highest rank, at most n.
 func best(s *abi.Ledger, n int) []ranked {
 	list := make([]ranked, len(s.Names))
-	order := make([]int, len(s.Names))
 	for i := range s.Names {
-		list[i], order[i] = ranked{name: &s.Names[i], rank: rank(&s.Names[i], s.Messages)}, i
+		list[i] = ranked{name: &s.Names[i], rank: rank(&s.Names[i], s.Messages)}
 	}
-	slices.SortFunc(order, func(i, k int) int {
-		a, b := &list[i], &list[k]
+	slices.SortFunc(list, func(a, b ranked) int {
 		switch {
 		case a.rank > b.rank:
 			return -1
@@ -177,11 +175,7 @@ func best(s *abi.Ledger, n int) []ranked {
 		}
 		return strings.Compare(a.name.Text, b.name.Text)
 	})
-	out := make([]ranked, 0, min(n, len(list)))
-	for _, i := range order[:min(n, len(list))] {
-		out = append(out, list[i])
-	}
-	return out
+	return list[:min(n, len(list))]
 }
 
 // Focus raises the names that a text holds, as if the user had written them.

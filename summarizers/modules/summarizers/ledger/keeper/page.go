@@ -5,6 +5,7 @@ package keeper
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	abi "github.com/mortise-dev/mortise/sdk/go"
 )
@@ -164,7 +165,7 @@ func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n"+margin) }
 func clean(s string) string {
 	ok := true
 	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+		if c := s[i]; c-' ' >= 0x7f-' ' && c != '\n' && c != '\t' {
 			ok = false
 			break
 		}
@@ -191,6 +192,14 @@ func line(s string, n int) string {
 		s = cut(s, n) + cutMark
 	}
 	return s
+}
+
+// leastLine is how long line(s, n) is at least.
+func leastLine(s string, n int) int {
+	if strings.IndexByte(s, '\n') >= 0 || strings.IndexByte(s, '\t') >= 0 || !utf8.ValidString(s) {
+		return 0
+	}
+	return min(len(s), n)
 }
 
 // at is the handle of a message.

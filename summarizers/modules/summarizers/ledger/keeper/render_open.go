@@ -43,21 +43,26 @@ const maxStopped = 8
 // stopped lists the requests that were stopped: as many of the latest as fit are quoted, of the others the number is
 // given.
 func stopped(list []abi.LedgerRequest, room int) []string {
+	quotes := make([]string, len(list))
 	for n := maxStopped; ; n-- {
-		if out := quoteStopped(list, n); n == 0 || bytesOf(out) <= room {
+		if out := quoteStopped(list, quotes, n); n == 0 || bytesOf(out) <= room {
 			return out
 		}
 	}
 }
 
-func quoteStopped(list []abi.LedgerRequest, n int) (out []string) {
+// quoteStopped keeps what it quotes in quotes.
+func quoteStopped(list []abi.LedgerRequest, quotes []string, n int) (out []string) {
 	older := ""
 	for i := range slices.Backward(list) {
 		r := &list[i]
 		switch {
 		case r.Stopped == 0:
 		case len(out) < n && r.Text != "":
-			out = append(out, "- stopped at "+at(r.Stopped)+": request "+at(r.Message)+" "+quoteCut(firstLine(r.Text), 0, 90))
+			if quotes[i] == "" {
+				quotes[i] = "- stopped at " + at(r.Stopped) + ": request " + at(r.Message) + " " + quoteCut(firstLine(r.Text), 0, 90)
+			}
+			out = append(out, quotes[i])
 		case len(older) < 400:
 			older += " " + at(r.Message)
 		}
