@@ -24,7 +24,7 @@ const (
 // guest is one module to build.
 type guest struct {
 	name, dir string
-	// bundled guests are kept compressed next to the package that embeds them, too.
+	// bundled guests are in the archive next to the package that embeds them, too.
 	bundled bool
 }
 

@@ -1,37 +1,44 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/andybalholm/brotli"
 )
 
-// bundleDir holds the guests that a package embeds.
-const bundleDir = "summarizers/bundled"
+// Where the guests are that a package embeds.
+const (
+	bundleDir  = "summarizers/bundled"
+	bundleFile = "guests.tar.br"
+	bundleSums = "guests.sha256"
+)
 
-// bundle writes a bundled guest of the folder compressed, and its sum, into bundleDir.
-func (b *builder) bundle(g guest, folder string) error {
-	if !g.bundled {
+// bundle writes the bundled guests of the folder into one compressed archive, which has what they share, such as Go's
+// runtime, once, and their sums next to it.
+func (b *builder) bundle(folder string) error {
+	if !slices.ContainsFunc(b.list, func(g guest) bool { return g.bundled }) {
 		return nil
 	}
-	packed, sum, err := pack(filepath.Join(folder, g.name+".wasm"))
+	packed, sums, err := pack(folder)
 	if err != nil {
-		return err
-	}
-	to := filepath.Join(b.root, bundleDir, g.name+".wasm")
-	if err := os.WriteFile(to+".br", packed, 0o644); err != nil {
 		return fmt.Errorf("guestbuild: %s: %w", bundleDir, err)
 	}
-	if err := os.WriteFile(to+".sha256", []byte(sum), 0o644); err != nil {
-		return fmt.Errorf("guestbuild: %s: %w", bundleDir, err)
+	to := filepath.Join(b.root, bundleDir)
+	for name, data := range map[string][]byte{bundleFile: packed, bundleSums: formatSums(sums)} {
+		if err := os.WriteFile(filepath.Join(to, name), data, 0o644); err != nil {
+			return fmt.Errorf("guestbuild: %s: %w", bundleDir, err)
+		}
 	}
-	b.say("%-12s %9d bytes compressed in %s", g.name, len(packed), bundleDir)
+	b.say("%d guests %9d bytes compressed in %s", len(sums), len(packed), bundleDir)
 	return nil
 }
 
@@ -40,42 +47,68 @@ func (b *builder) bundleIsFresh(g guest, folder string) bool {
 	if !g.bundled {
 		return true
 	}
-	data, err := os.ReadFile(filepath.Join(folder, g.name+".wasm"))
+	name := g.name + ".wasm"
+	data, err := os.ReadFile(filepath.Join(folder, name))
 	if err != nil {
 		return false
 	}
-	at := filepath.Join(b.root, bundleDir, g.name+".wasm")
-	packed, err := os.ReadFile(at + ".br")
+	at := filepath.Join(b.root, bundleDir)
+	packed, err := os.ReadFile(filepath.Join(at, bundleFile))
 	if err != nil {
 		return false
 	}
-	unpacked, err := io.ReadAll(brotli.NewReader(bytes.NewReader(packed)))
-	if err != nil || !bytes.Equal(unpacked, data) {
+	kept, err := unpack(packed, name)
+	if err != nil || !bytes.Equal(kept, data) {
 		return false
 	}
-	sum, err := os.ReadFile(at + ".sha256")
-	return err == nil && string(sum) == sumOf(data)
+	sums, err := readSums(filepath.Join(at, bundleSums))
+	sum := sha256.Sum256(data)
+	return err == nil && sums[name] == hex.EncodeToString(sum[:])
 }
 
-// sumOf is the text of a checksum file.
-func sumOf(data []byte) string {
-	digest := sha256.Sum256(data)
-	return hex.EncodeToString(digest[:]) + "\n"
-}
-
-// pack compresses a file, and returns the text of its checksum file.
-func pack(path string) (packed []byte, sum string, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, "", fmt.Errorf("guestbuild: %s: %w", filepath.Base(path), err)
-	}
+// pack makes an archive of the bundled guests that a folder has.
+func pack(folder string) (packed []byte, sums map[string]string, err error) {
 	var out bytes.Buffer
-	w := brotli.NewWriterOptions(&out, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24})
-	if _, err := w.Write(data); err != nil {
-		return nil, "", fmt.Errorf("guestbuild: %s: %w", filepath.Base(path), err)
+	compressed := brotli.NewWriterOptions(&out, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24})
+	archive := tar.NewWriter(compressed)
+	sums = map[string]string{}
+	for _, g := range guests() {
+		name := g.name + ".wasm"
+		data, err := os.ReadFile(filepath.Join(folder, name))
+		if !g.bundled || errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
+			return nil, nil, err
+		}
+		if _, err := archive.Write(data); err != nil {
+			return nil, nil, err
+		}
+		sum := sha256.Sum256(data)
+		sums[name] = hex.EncodeToString(sum[:])
 	}
-	if err := w.Close(); err != nil {
-		return nil, "", fmt.Errorf("guestbuild: %s: %w", filepath.Base(path), err)
+	if err := errors.Join(archive.Close(), compressed.Close()); err != nil {
+		return nil, nil, err
 	}
-	return out.Bytes(), sumOf(data), nil
+	return out.Bytes(), sums, nil
+}
+
+// unpack returns a file of an archive that has nothing behind its end.
+func unpack(packed []byte, name string) ([]byte, error) {
+	text, err := io.ReadAll(brotli.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		return nil, err
+	}
+	for archive := tar.NewReader(bytes.NewReader(text)); ; {
+		h, err := archive.Next()
+		if err != nil {
+			return nil, err
+		}
+		if h.Name == name {
+			return io.ReadAll(archive)
+		}
+	}
 }

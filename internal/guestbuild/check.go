@@ -40,9 +40,9 @@ func (b *builder) write(ctx context.Context) error {
 			return err
 		}
 		sums[g.name+".wasm"] = sum
-		if err := b.bundle(g, folder); err != nil {
-			return err
-		}
+	}
+	if err := b.bundle(folder); err != nil {
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(folder, sumsFile), formatSums(sums), 0o644); err != nil {
 		return fmt.Errorf("guestbuild: %s: %w", sumsFile, err)

@@ -96,15 +96,15 @@ func TestBundle(t *testing.T) {
 	if code, text := run(); code != 1 || !strings.Contains(text, "guestbuild: summarizers/bundled: ") {
 		t.Fatalf("without the folder: exit %d: %s", code, text)
 	}
-	packed := filepath.Join(root, "summarizers", "bundled", "admission.wasm")
-	write(t, filepath.Join(root, "summarizers", "bundled", "doc.go"), "package bundled\n")
+	bundled := filepath.Join(root, "summarizers", "bundled")
+	write(t, filepath.Join(bundled, "doc.go"), "package bundled\n")
 	if code, text := run(); code != 0 || !strings.Contains(text, "bytes compressed in summarizers/bundled") {
 		t.Fatalf("build: exit %d: %s", code, text)
 	}
 	if code, text := run("-check"); code != 0 {
 		t.Errorf("check: exit %d: %s", code, text)
 	}
-	for _, file := range []string{packed + ".br", packed + ".sha256"} {
+	for _, file := range []string{filepath.Join(bundled, "guests.tar.br"), filepath.Join(bundled, "guests.sha256")} {
 		was, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
 package bundled
 
 import (
-	"bytes"
+	"archive/tar"
 	"context"
 	"crypto/sha256"
 	_ "embed" // the guests
@@ -19,17 +19,11 @@ import (
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
-//go:embed summarizers.wasm.br
-var packedSummarizers string
+//go:embed guests.tar.br
+var packed string
 
-//go:embed summarizers.wasm.sha256
-var sumSummarizers string
-
-//go:embed admission.wasm.br
-var packedAdmission string
-
-//go:embed admission.wasm.sha256
-var sumAdmission string
+//go:embed guests.sha256
+var sums string
 
 // maxSize bounds a guest, in bytes.
 const maxSize = 16 << 20
@@ -38,11 +32,11 @@ const maxSize = 16 << 20
 // Spec.Grants with a model.Grant for the policies anchored and hybrid; it loads without. Its calls may need more
 // time than the host's default: set Limits.Timeout.
 func Summarizers() (host.Spec, error) {
-	return spec("summarizers", packedSummarizers, sumSummarizers)
+	return spec("summarizers")
 }
 
 // Admission returns the guest with the bundled admission policies.
-func Admission() (host.Spec, error) { return spec("admission", packedAdmission, sumAdmission) }
+func Admission() (host.Spec, error) { return spec("admission") }
 
 // summarizeTimeout is how long a call of a summarizer may take, on a long conversation and a busy
 // machine.
@@ -74,24 +68,34 @@ func Open(ctx context.Context, h *host.Host, policy string) (*summarizers.Policy
 // NeedsModel reports whether a bundled summarizer cannot do without a model.
 func NeedsModel(policy string) bool { return slices.Contains([]string{"anchored"}, policy) }
 
-func spec(name, packed, sum string) (host.Spec, error) {
-	sum = strings.TrimSpace(sum)
-	wasm, err := unpack(packed, sum)
+func spec(name string) (host.Spec, error) {
+	wasm, sum, err := unpack(packed, sums, name+".wasm")
 	if err != nil {
 		return host.Spec{}, fmt.Errorf("bundled: %s.wasm: %w", name, err)
 	}
 	return host.Spec{Name: name, Path: "bundled/" + name + ".wasm", Wasm: wasm, SHA256: sum}, nil
 }
 
-func unpack(packed, sum string) ([]byte, error) {
-	var out bytes.Buffer
-	if n, err := io.Copy(&out, io.LimitReader(brotli.NewReader(strings.NewReader(packed)), maxSize+1)); err != nil {
-		return nil, err
-	} else if n > maxSize {
-		return nil, errors.New("it is too large")
+// unpack returns a file of the archive, and its checksum, which is one of those in the format of sha256sum.
+func unpack(packed, sums, name string) (wasm []byte, sum string, err error) {
+	archive := tar.NewReader(brotli.NewReader(strings.NewReader(packed)))
+	h, err := archive.Next()
+	for err == nil && h.Name != name {
+		h, err = archive.Next()
 	}
-	if got := sha256.Sum256(out.Bytes()); hex.EncodeToString(got[:]) != sum {
-		return nil, errors.New("its checksum is wrong")
+	switch {
+	case err != nil:
+		return nil, "", err
+	case h.Size > maxSize:
+		return nil, "", errors.New("it is too large")
 	}
-	return out.Bytes(), nil
+	if wasm, err = io.ReadAll(archive); err != nil {
+		return nil, "", err
+	}
+	digest := sha256.Sum256(wasm)
+	sum = hex.EncodeToString(digest[:])
+	if !slices.Contains(strings.Split(sums, "\n"), sum+"  "+name) {
+		return nil, "", errors.New("its checksum is wrong")
+	}
+	return wasm, sum, nil
 }

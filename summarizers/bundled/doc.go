@@ -8,7 +8,7 @@
 //
 // # Concurrency
 //
-// All functions are safe for concurrent use. Each call unpacks anew, which takes some 20 ms,
+// All functions are safe for concurrent use. Each call unpacks anew, which takes some 30 ms,
 // and keeps nothing.
 //
 // # Errors

@@ -1,19 +1,30 @@
 package bundled
 
 import (
+	"archive/tar"
 	"bytes"
 
 	"github.com/andybalholm/brotli"
 )
 
 // Unpack is unpack, for tests.
-func Unpack(packed, sum string) ([]byte, error) { return unpack(packed, sum) }
+func Unpack(packed, sums, name string) error {
+	_, _, err := unpack(packed, sums, name)
+	return err
+}
 
-// Pack compresses.
-func Pack(text string) string {
+// Pack makes an archive of one file.
+func Pack(name, text string) string {
 	var out bytes.Buffer
 	w := brotli.NewWriter(&out)
-	if _, err := w.Write([]byte(text)); err != nil {
+	archive := tar.NewWriter(w)
+	if err := archive.WriteHeader(&tar.Header{Name: name, Size: int64(len(text))}); err != nil {
+		panic(err)
+	}
+	if _, err := archive.Write([]byte(text)); err != nil {
+		panic(err)
+	}
+	if err := archive.Close(); err != nil {
 		panic(err)
 	}
 	if err := w.Close(); err != nil {
