@@ -12,7 +12,6 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/hosttest"
-	"github.com/mortise-dev/mortise/internal/engine/native"
 )
 
 // TestClose_everythingAtOnce closes sessions, modules and the host while calls run and
@@ -21,10 +20,10 @@ import (
 // detector sees the two releases, wherever they land.
 func TestClose_everythingAtOnce(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		rounds := 12
-		if e == host.EngineExtism { // it compiles each module again
+		if e == hosttest.Extism { // it compiles each module again
 			rounds = 3
 		}
 		for range rounds {
@@ -34,7 +33,7 @@ func TestClose_everythingAtOnce(t *testing.T) {
 }
 
 // closeAtOnce is one round: a module with many sessions, all of which are closed together.
-func closeAtOnce(t *testing.T, e host.EngineName) {
+func closeAtOnce(t *testing.T, e string) {
 	t.Helper()
 	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Limits: host.Limits{Instances: 3, Sessions: 32, Timeout: time.Minute}})
 	spec := host.Spec{Name: "m", Path: wat("echo"), Grants: host.Grants{Sticky: true}}
@@ -107,16 +106,5 @@ func echoed(t *testing.T, call func(context.Context, string, ...[]byte) ([]byte,
 	}
 	if err == nil && string(out) != in {
 		t.Errorf("%d bytes came back as %d others", len(in), len(out))
-	}
-}
-
-// TestMemory_Free_together releases memories from several goroutines at once. Nothing does
-// that; if something did, the race detector would see a second release here.
-func TestMemory_Free_together(t *testing.T) {
-	t.Parallel()
-	for range 100 {
-		if n := native.FreeTogether(4); n != 0 {
-			t.Fatalf("%d bytes are left", n)
-		}
 	}
 }

@@ -3,7 +3,6 @@ package host_test
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -12,15 +11,13 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/hosttest"
-	"github.com/mortise-dev/mortise/internal/engine/compile"
-	"github.com/mortise-dev/mortise/internal/engine/native"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // TestCompileProcess compiles in a child: this process finds the code in the cache, and adds nothing to it.
 func TestCompileProcess(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "cache")
 		spec := host.Spec{Name: "echo", Path: wat("echo")}
@@ -41,53 +38,6 @@ func TestCompileProcess(t *testing.T) {
 	})
 }
 
-// compiledAt lists the pieces of compiled code in a cache folder.
-func compiledAt(t *testing.T, dir string) map[string]os.FileInfo {
-	t.Helper()
-	out := map[string]os.FileInfo{}
-	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
-		if err == nil && info.Mode().IsRegular() && filepath.Base(filepath.Dir(path)) != "known" {
-			out[path] = info
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// TestCompileProcess_hit: the host reads what a child has written.
-func TestCompileProcess_hit(t *testing.T) {
-	t.Parallel()
-	wasm := watBytes(t, "pages")
-	dir := filepath.Join(t.TempDir(), "cache")
-	if err := native.PrecompileOnly(t.Context(), dir, wasm); err != nil {
-		t.Fatal(err)
-	}
-	written := compiledAt(t, dir)
-	if len(written) != 1 {
-		t.Fatalf("the child wrote %d files, want one", len(written))
-	}
-	for path, info := range written {
-		if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-			t.Errorf("%s has mode %v", path, info.Mode())
-		}
-	}
-	if _, err := newHost(t, host.Config{CacheDir: dir}).Load(t.Context(), host.Spec{Name: "m", Wasm: wasm}); err != nil {
-		t.Fatal(err)
-	}
-	after := compiledAt(t, dir)
-	if len(after) != 2 { // and the kernel
-		t.Errorf("%d files after the host loaded it, want 2", len(after))
-	}
-	for path, info := range written {
-		if after[path] == nil || !after[path].ModTime().Equal(info.ModTime()) {
-			t.Errorf("%s was written again", path)
-		}
-	}
-}
-
 // costly passes every bound on what a module consists of, and takes a compiler some 250 MB.
 func costly() []byte {
 	divisions := bytes.Repeat(enc(konst, 7, 0x6d), 50_000)
@@ -100,7 +50,7 @@ func TestCompileProcess_memory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		testskip.Skip(t, "memory is bounded on Linux only")
 	}
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		h := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: filepath.Join(t.TempDir(), "cache"), Compile: &host.CompileProcess{MemoryBytes: 100 << 20}})
 		for range 2 {
@@ -122,7 +72,7 @@ func TestCompileProcess_memory(t *testing.T) {
 // TestCompileProcess_errors: what a child says about a module is what the engine says; a deadline ends it.
 func TestCompileProcess_errors(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		invalid := wasmOf(sec(sType, fn(nil, enc(i32))), sec(sFunc, enc(0)), sec(sExport, export("run", 0, 0)), sec(sCode, body(0x6a)))
 		inside := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: filepath.Join(t.TempDir(), "a")})
@@ -148,16 +98,6 @@ func TestCompileProcess_config(t *testing.T) {
 	} {
 		if _, err := host.New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
-		}
-	}
-}
-
-// TestCompileProcess_environment: a child gets no secret from the environment.
-func TestCompileProcess_environment(t *testing.T) {
-	t.Setenv("MORTISE_TEST_SECRET", "hunter2")
-	for _, v := range compile.ChildEnvironment() {
-		if strings.Contains(v, "hunter2") || strings.HasPrefix(v, "PATH=") || strings.HasPrefix(v, "HOME=") {
-			t.Errorf("a child gets %s", v)
 		}
 	}
 }

@@ -4,31 +4,36 @@ import (
 	"context"
 	"time"
 
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
 	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/engine/native"
 )
 
 // UsePortableMemory makes guests that h loads from now on use the portable memory.
 // It reports whether the engine has one.
-func UsePortableMemory(h *Host) bool {
-	return native.UseMemory(h.engine, native.MemoryCopied)
+func UsePortableMemory(h *Host) bool { return useMemory(h, native.MemoryCopied) }
+
+// UseBlindMemory makes guests that h loads from now on drop their pages after each
+// call, as where the kernel does not report which they are.
+func UseBlindMemory(h *Host) { useMemory(h, native.MemoryBlind) }
+
+func useMemory(h *Host, kind native.MemoryKind) bool {
+	e, ok := h.engine.(*native.Engine)
+	if ok {
+		e.Memory = kind
+	}
+	return ok
 }
 
-// VerifyResets makes each instance that is reset compare all of its memory with what
+// VerifyResets makes each instance of h that is reset compare all of its memory with what
 // it should be, and panic where they differ.
-func VerifyResets() { native.SetVerifyResets() }
-
-// idleInstance is the first instance of m that is not in a call, nil without one.
-func idleInstance(m *Module) engine.Instance {
-	p := m.Current().pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for n := range p.slots {
-		if i := p.slots[n].inst; i != nil {
-			return i
-		}
+func VerifyResets(h *Host) {
+	if e, ok := h.engine.(*native.Engine); ok {
+		e.Verify = true
 	}
-	return nil
 }
 
 // MakeInstance makes one more instance of m, outside of its pool.
@@ -45,27 +50,40 @@ func (i *Instance) Close(ctx context.Context) error { return i.i.Close(ctx) }
 
 // Offered are the imports that hosts offer to guests, apart from an embedder's functions: their
 // signatures by module and name. Those of WASI are the engine's.
-func Offered() (map[[2]string]string, error) {
+func Offered() map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, module := range []string{engine.ModuleEnv, engine.ModuleHost, engine.ModuleWASI} {
 		for name, signature := range offer(module) {
 			out[[2]string{module, name}] = signature
 		}
 	}
-	all, err := native.WASISignatures()
-	for name, sig := range all {
-		params, results := sig[0], sig[1]
-		in, of := make([]ValueType, len(params)), make([]ValueType, len(results))
-		for i, t := range params {
-			in[i] = ValueType(t)
+	for name, def := range WASI() {
+		var f engine.HostFunc
+		for _, t := range def.ParamTypes() {
+			f.Params = append(f.Params, ValueType(t))
 		}
-		for i, t := range results {
-			of[i] = ValueType(t)
+		for _, t := range def.ResultTypes() {
+			f.Results = append(f.Results, ValueType(t))
 		}
-		out[[2]string{engine.ModuleWASI, name}] = engine.FuncType(in, of).String()
+		out[[2]string{engine.ModuleWASI, name}] = f.Type().String()
 	}
-	return out, err
+	return out
 }
+
+// WASI are wazero's functions of WASI.
+func WASI() map[string]api.FunctionDefinition {
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	defer r.Close(ctx)
+	m, err := wasi_snapshot_preview1.NewBuilder(r).Compile(ctx)
+	if err != nil {
+		panic(err)
+	}
+	return m.ExportedFunctions()
+}
+
+// SectionVectors is the custom section of a module's own test vectors.
+const SectionVectors = sectionVectors
 
 // Of is the host of a module.
 func Of(m *Module) *Host { return m.host }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +20,6 @@ import (
 	"github.com/mortise-dev/mortise/host/capability/messages"
 	"github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/host/hosttest"
-	"github.com/mortise-dev/mortise/internal/engine/native"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -26,12 +27,9 @@ import (
 // proportion or be refused, and a loop over such calls must end with its deadline.
 func TestImports_lengths(t *testing.T) {
 	t.Parallel()
-	offered, err := host.Offered()
-	if err != nil {
-		t.Fatal(err)
-	}
+	offered := host.Offered()
 	table := lengths()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		for _, id := range slices.SortedFunc(maps.Keys(offered), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 			all, known := table[id[1]]
@@ -48,7 +46,7 @@ func TestImports_lengths(t *testing.T) {
 // TestImports_lengths_function does the same for what a function of the embedder moves.
 func TestImports_lengths_function(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		lengthyCall{e, [2]string{"extism:host/user", "read_block"}, "(i64) -> ()", lengthy{0, []arg{fill(long)}, charged{}}}.test(t)
 		lengthyCall{e, [2]string{"extism:host/user", "read_memory"}, "(i32, i32) -> ()", lengthy{1, []arg{0, long}, charged{}}}.test(t)
@@ -60,18 +58,15 @@ func TestImports_lengths_function(t *testing.T) {
 // the kernel.
 func TestImports_lengths_table(t *testing.T) {
 	t.Parallel()
-	offered, err := host.Offered()
-	if err != nil {
-		t.Fatal(err)
-	}
+	offered := host.Offered()
 	length := regexp.MustCompile(`(^|_)(len|size)$|^nsubscriptions$`)
 	written := []string{"result.argv_len", "result.environv_len"} // where the host writes one
 	table := lengths()
-	for id := range offered {
-		for n, param := range native.WASIParams(id[1]) {
-			covered := slices.ContainsFunc(table[id[1]], func(c lengthy) bool { return c.param == n })
+	for name, def := range host.WASI() {
+		for n, param := range def.ParamNames() {
+			covered := slices.ContainsFunc(table[name], func(c lengthy) bool { return c.param == n })
 			if length.MatchString(param) && !slices.Contains(written, param) && !covered {
-				t.Errorf("%s has the length %s, and the table does not name it", id[1], param)
+				t.Errorf("%s has the length %s, and the table does not name it", name, param)
 			}
 		}
 	}
@@ -80,7 +75,11 @@ func TestImports_lengths_table(t *testing.T) {
 			t.Errorf("%s is in the table, and is not offered", name)
 		}
 	}
-	kernel, err := wasm.Parse(native.KernelWasm())
+	bin, err := os.ReadFile(filepath.Join("..", "internal", "engine", "native", "kernel.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel, err := wasm.Parse(bin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +92,7 @@ func TestImports_lengths_table(t *testing.T) {
 
 // lengthyCall is a call of an import on an engine.
 type lengthyCall struct {
-	engine    host.EngineName
+	engine    string
 	id        [2]string
 	signature string
 	lengthy
@@ -102,7 +101,7 @@ type lengthyCall struct {
 func (c lengthyCall) test(t *testing.T) {
 	t.Helper()
 	m := c.load(t, time.Minute)
-	if c.engine == host.EngineNative { // the other one counts no fuel
+	if c.engine == hosttest.Native { // the other one counts no fuel
 		_, err := m.Call(c.context(t), "once", c.input())
 		c.check(t, m, err)
 	}
@@ -131,7 +130,7 @@ func (c lengthyCall) check(t *testing.T, m *host.Module, err error) {
 	trap, _ := errors.AsType[*host.TrapError](err)
 	switch want := c.want.(type) {
 	case charged:
-		if fuel := m.Stats().Fuel; fuel < long/64 {
+		if fuel := m.Stats().Fuel; fuel < int64(long/64) {
 			t.Errorf("%s, parameter %d: %d units for 64 MB, and %v", c.id[1], c.param, fuel, err)
 		}
 	case trapped:

@@ -59,13 +59,13 @@ type nativeMemories struct {
 	next *guestMemories
 }
 
-// memoryKind describes how a guest's memory is reset after a call.
-type memoryKind int
+// MemoryKind describes how a guest's memory is reset after a call.
+type MemoryKind int
 
-// Kinds of memory. Tests ask for the lesser ones.
+// Kinds of memory, the best one first.
 const (
-	// The zero kind is the best that the system has.
-	_ memoryKind = iota
+	// MemoryMapped is a mapping of which the pages are reset that a call has changed. Where the system has none it is MemoryCopied.
+	MemoryMapped MemoryKind = iota
 	// MemoryBlind is a mapping whose pages are dropped after each call, as where the
 	// kernel does not report which they are.
 	MemoryBlind
@@ -76,7 +76,7 @@ const (
 // guestMemories is the guest's memory, if it has one.
 type guestMemories struct {
 	memory guestMemory
-	kind   memoryKind
+	kind   MemoryKind
 	// fixed reports that the memory must not move: it is shared.
 	fixed bool
 }

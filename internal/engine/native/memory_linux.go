@@ -13,7 +13,7 @@ import (
 // newGuestMemory makes the memory of a guest: a private mapping that is reset
 // by dropping the pages that changed, or the portable one where that cannot be
 // had or is not wanted.
-func newGuestMemory(limit uint64, kind memoryKind) guestMemory {
+func newGuestMemory(limit uint64, kind MemoryKind) guestMemory {
 	if kind != MemoryCopied {
 		if m, err := newMapped(limit); err == nil {
 			m.dirty.blind = kind == MemoryBlind

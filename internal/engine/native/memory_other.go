@@ -8,6 +8,6 @@ import "github.com/mortise-dev/mortise/internal/engine"
 func faultsAreTold() bool { return false }
 
 // newGuestMemory makes the memory of a guest.
-func newGuestMemory(limit uint64, _ memoryKind) guestMemory {
+func newGuestMemory(limit uint64, _ MemoryKind) guestMemory {
 	return &copyMemory{LinearMemory: engine.LinearMemory{Limit: limit}}
 }

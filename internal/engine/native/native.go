@@ -31,8 +31,10 @@ const (
 type Engine struct {
 	cache *compile.DiskCache
 	child *compile.Process
-	// memory is the kind of memory that guests get.
-	memory memoryKind
+	// Memory is the kind of memory that guests get which are compiled from now on. Open chooses the best one that works here.
+	Memory MemoryKind
+	// Verify compares each memory that was reset with what it should be, and panics where they differ.
+	Verify bool
 	// wasi is wasiFunctions, called once.
 	wasi func() ([]api.FunctionDefinition, error)
 }
@@ -49,7 +51,7 @@ func (Maker) Open(s compile.Setup) engine.Engine {
 	if runtime.GOOS == "linux" && !faultsAreTold() {
 		s.Logger.Warn("fresh state is slow here: the kernel does not tell which pages a guest has changed",
 			"hint", "let the process read /proc/self/pagemap, on a kernel that counts page faults")
-		e.memory = MemoryBlind
+		e.Memory = MemoryBlind
 	}
 	return e
 }
@@ -64,12 +66,12 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 	if err != nil {
 		return nil, err
 	}
-	cache, err := e.codeCache()
+	cache, err := e.cache.Code(src.Name)
 	if err != nil {
-		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.Name, engine.ErrEngine, err)
+		return nil, err
 	}
 	main := len(metered) - 1
-	p := &nativeProgram{Source: src, guest: nativeCode{meter: metered[main]}, cache: cache, memory: e.memory, wasi: e.wasi}
+	p := &nativeProgram{Source: src, guest: nativeCode{meter: metered[main]}, cache: cache, memory: e.Memory, verify: e.Verify, wasi: e.wasi}
 	for n, l := range src.Links {
 		p.linked = append(p.linked, nativeLink{Linked: l, nativeCode: nativeCode{meter: metered[n]}})
 	}
@@ -77,13 +79,11 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 		WithMemoryLimitPages(uint32(p.Limits.MemoryPages)). // between 17 and 65536
 		WithCoreFeatures(features))
 	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("host: module %q: %w: compilation panicked: %s", src.Name, engine.ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
-		}
 		if err != nil {
 			_ = p.Close(context.WithoutCancel(ctx))
 		}
 	}()
+	defer engine.Recovered(&err, fmt.Sprintf("host: module %q: compilation", src.Name))
 	for _, one := range metered {
 		if err := e.child.Precompile(ctx, e.cache, src.Name, compile.CompileMode{Features: features}, one.Wasm); err != nil {
 			return nil, err
@@ -111,13 +111,6 @@ func rewrite(modules []*wasm.Module) (out []*meter.Result, err error) {
 	return out, nil
 }
 
-func (e *Engine) codeCache() (wazero.CompilationCache, error) {
-	if e.cache == nil {
-		return wazero.NewCompilationCache(), nil
-	}
-	return wazero.NewCompilationCacheWithDir(e.cache.Dir)
-}
-
 // nativeProgram is a compiled module and its kernel.
 type nativeProgram struct {
 	engine.Source
@@ -132,7 +125,8 @@ type nativeProgram struct {
 	linked []nativeLink
 	// kernelInput reports that the guest reads its input from the kernel.
 	kernelInput bool
-	memory      memoryKind
+	memory      MemoryKind
+	verify      bool
 	wasi        func() ([]api.FunctionDefinition, error)
 	template    templates
 }
@@ -195,11 +189,7 @@ func (p *nativeProgram) Close(ctx context.Context) error {
 
 // Instantiate makes an instance. A sticky one keeps its state between calls.
 func (p *nativeProgram) Instantiate(ctx context.Context, sticky bool) (_ engine.Instance, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: making an instance panicked: %s", engine.ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
-		}
-	}()
+	defer engine.Recovered(&err, "making an instance")
 	i, err := p.instance(ctx)
 	if err != nil {
 		return nil, err

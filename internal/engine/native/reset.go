@@ -20,9 +20,6 @@ func (s span) restore(data, img []byte) {
 	copy(data[s.from:s.to], img[s.from:s.to])
 }
 
-// verifyResets is set by tests: a memory that is not as it was then ends the process.
-var verifyResets bool //nolint:gochecknoglobals // only tests set it
-
 // resetMemory resets the memory of a guest that has one, and gives back what the call added to it. It reports whether
 // the memory is as it was.
 func (i *nativeInstance) resetMemory() bool {
@@ -30,7 +27,7 @@ func (i *nativeInstance) resetMemory() bool {
 		return false
 	}
 	ok := i.mems.guest.reset(i.adopted)
-	if ok && verifyResets && !i.isReset() {
+	if ok && i.prog.verify && !i.isReset() {
 		panic(fmt.Sprintf("host: module %q: the memory was not reset", i.prog.Name))
 	}
 	return ok
