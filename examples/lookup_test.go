@@ -58,8 +58,8 @@ func onEngines(t *testing.T, test func(t *testing.T, h *host.Host)) {
 	if dir, err := os.UserCacheDir(); err == nil {
 		cache = filepath.Join(dir, "mortise-test")
 	}
-	for _, e := range []host.EngineName{host.EngineNative, host.EngineExtism} {
-		t.Run(string(e), func(t *testing.T) {
+	for _, e := range []string{hosttest.Native, hosttest.Extism} {
+		t.Run(e, func(t *testing.T) {
 			t.Parallel()
 			h, err := host.New(host.Config{Engine: hosttest.Engine(e), CacheDir: cache})
 			if err != nil {
@@ -103,7 +103,7 @@ func TestLookup(t *testing.T) {
 				t.Errorf("event %d: the tracker was asked %d times, want 2", n, got)
 			}
 		}
-		space, _ := host.Granted[*kv.Grant](grants)
+		space, _ := grants.Capability("kv").(*kv.Grant)
 		kept, found, err := space.Store.Get(t.Context(), "lookup", "ticket/OPS-7")
 		if err != nil || !found || strings.Contains(string(kept), token) || !strings.Contains(string(kept), "Queue is stuck") {
 			t.Errorf("kept %q, %v, %v", kept, found, err)
@@ -131,7 +131,7 @@ func TestLookupIsRefused(t *testing.T) {
 			"refused (secret)": func(g *httpcap.Grant) { g.Secrets = nil },
 		} {
 			grants := trackerGrants(s)
-			web, _ := host.Granted[*httpcap.Grant](grants)
+			web, _ := grants.Capability("http").(*httpcap.Grant)
 			change(web)
 			name := "lookup-" + want[9:10]
 			set, err := plugins.Load(t.Context(), h, []plugins.Entry{{

@@ -60,7 +60,7 @@ func TestSDKCapabilities(t *testing.T) {
 	onEngines(t, func(t *testing.T, h *host.Host) {
 		t.Helper()
 		grants := trackerGrants(s)
-		web, _ := host.Granted[*httpcap.Grant](grants)
+		web, _ := grants.Capability("http").(*httpcap.Grant)
 		web.ResponseHeaders = true
 		space := &kv.Grant{Store: kv.NewMemory(), Keys: 2100, ValueBytes: 100}
 		quota := kv.Quota{Keys: 5000, Bytes: 1 << 20}

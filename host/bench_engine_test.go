@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // contestant makes one call. It takes no tb: marking it as a helper costs more than
@@ -107,7 +108,7 @@ func bareEcho(tb testing.TB, wasm []byte, export string, input []byte) contestan
 // nativeCall is a call of this package, with its limits, fuel and a deadline.
 func nativeCall(tb testing.TB, wasm []byte, export string, input []byte) contestant {
 	tb.Helper()
-	m := load(tb, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm})
+	m := load(tb, hosttest.Native, host.Spec{Name: "bench", Wasm: wasm})
 	ctx := tb.Context()
 	return func() {
 		if _, err := m.Call(ctx, export, input); err != nil {
@@ -120,7 +121,7 @@ func nativeCall(tb testing.TB, wasm []byte, export string, input []byte) contest
 // it back, but with limits, fuel and a deadline.
 func sessionCall(tb testing.TB, wasm []byte, export string, input []byte) contestant {
 	tb.Helper()
-	m := load(tb, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm, Grants: host.Grants{Sticky: true}})
+	m := load(tb, hosttest.Native, host.Spec{Name: "bench", Wasm: wasm, Grants: host.Grants{Sticky: true}})
 	ctx := tb.Context()
 	s, err := m.Session(ctx)
 	if err != nil {

@@ -20,7 +20,12 @@ var (
 
 // buildGuest builds a guest in Go below testdata/bench with the Go toolchain.
 func buildGuest(name string) (wasm []byte, err error) {
-	file := filepath.Join(sharedCache, name+".wasm")
+	dir, err := os.MkdirTemp("", "mortise-guest-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, name+".wasm")
 	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", file, ".")
 	cmd.Dir = filepath.Join("testdata", "bench", name)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWASM=", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off", "CGO_ENABLED=0")

@@ -82,10 +82,10 @@ func sdkHook(tb testing.TB, timeout time.Duration) hook {
 // fresh memory for each call.
 func pluginHook(tb testing.TB, wasm []byte) hook {
 	tb.Helper()
-	return pluginHookOn(tb, host.EngineNative, wasm)
+	return pluginHookOn(tb, hosttest.Native, wasm)
 }
 
-func pluginHookOn(tb testing.TB, engine host.EngineName, wasm []byte) hook {
+func pluginHookOn(tb testing.TB, engine string, wasm []byte) hook {
 	tb.Helper()
 	ctx := tb.Context()
 	set, err := plugins.Load(ctx, newHost(tb, host.Config{Engine: hosttest.Engine(engine)}), []plugins.Entry{{Module: host.Spec{Name: "bench", Wasm: wasm}}})
@@ -107,7 +107,7 @@ func TestBenchHooks(t *testing.T) {
 	for name, call := range map[string]hook{
 		"go-sdk": sdkHook(t, 0), "go-sdk with a timeout": sdkHook(t, 10*time.Second),
 		"go": pluginHook(t, built(t, hookGuest)), "c": pluginHook(t, cGuest(t)),
-		"go on the reference": pluginHookOn(t, host.EngineExtism, built(t, hookGuest)), "c on the reference": pluginHookOn(t, host.EngineExtism, cGuest(t)),
+		"go on the reference": pluginHookOn(t, hosttest.Extism, built(t, hookGuest)), "c on the reference": pluginHookOn(t, hosttest.Extism, cGuest(t)),
 	} {
 		benchHookAnswers(t, name, call, event(conversation(41), 1), map[string]any{"assistant": 20.0, "user": 20.0, "system": 0.0, "tool": 0.0, "last": "m40", "size": 600.0})
 		benchHookAnswers(t, name, call, eventOf(conversation(900), 0, 900), map[string]any{"assistant": 450.0, "user": 450.0, "system": 0.0, "tool": 0.0, "last": "m898", "size": 600.0})
@@ -304,7 +304,7 @@ func TestBenchGuestsHostile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := load(t, host.EngineNative, host.Spec{Wasm: cGuest(t), Name: "encoder"})
+	m := load(t, hosttest.Native, host.Spec{Wasm: cGuest(t), Name: "encoder"})
 	g, err := guest.Open(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
@@ -337,7 +337,7 @@ func TestBenchGuestsHostile(t *testing.T) {
 	for name, wasm := range map[string][]byte{"go": built(t, hookGuest), "c": cGuest(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, refused := load(t, host.EngineNative, host.Spec{Name: name, Wasm: wasm, Grants: reads()}), 0
+			m, refused := load(t, hosttest.Native, host.Spec{Name: name, Wasm: wasm, Grants: reads()}), 0
 			call := func(input []byte, messages texts) {
 				_, err := m.Call(messagescap.With(t.Context(), messages), "on_phase", input)
 				if said := (*host.GuestError)(nil); errors.As(err, &said) {

@@ -17,8 +17,8 @@ import (
 // On a machine with nothing else to do the goals are 20 ms late and 50 ms for a
 // collection; CI only sees that it runs.
 func BenchmarkHostile(b *testing.B) {
-	neighbour := load(b, host.EngineNative, host.Spec{Path: wat("echo")})
-	h := newHost(b, host.Config{Engine: hosttest.Engine(host.EngineNative)})
+	neighbour := load(b, hosttest.Native, host.Spec{Path: wat("echo")})
+	h := newHost(b, host.Config{Engine: hosttest.Engine(hosttest.Native)})
 	for _, a := range attacks() {
 		hit := a.prepare(b, h)
 		b.Run(a.guest+"_"+a.export, func(b *testing.B) { a.measure(b, hit, neighbour) })

@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // goGuest is a guest that the Go toolchain built.
@@ -29,7 +30,7 @@ func goGuest(tb testing.TB) []byte {
 func BenchmarkInstance(b *testing.B) {
 	bin := goGuest(b)
 	b.Run("template", func(b *testing.B) {
-		m := load(b, host.EngineNative, host.Spec{Name: "redact", Wasm: bin})
+		m := load(b, hosttest.Native, host.Spec{Name: "redact", Wasm: bin})
 		b.ReportAllocs()
 		for b.Loop() {
 			instance, err := host.MakeInstance(b.Context(), m)

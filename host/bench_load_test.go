@@ -26,7 +26,7 @@ func BenchmarkLoad(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Run(m.name, func(b *testing.B) {
-			costs := compete(b, 1, loadAnew(b, host.EngineNative, wasm), loadAnew(b, host.EngineExtism, wasm))
+			costs := compete(b, 1, loadAnew(b, hosttest.Native, wasm), loadAnew(b, hosttest.Extism, wasm))
 			report(b, []string{"native", "extism"}, costs)
 			ratio(b, "native/extism", costs[0], costs[1])
 		})
@@ -34,7 +34,7 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 // loadAnew loads a module on a host of its own, which has no cache.
-func loadAnew(b *testing.B, engine host.EngineName, wasm []byte) contestant {
+func loadAnew(b *testing.B, engine string, wasm []byte) contestant {
 	b.Helper()
 	grants := host.Grants{Capabilities: []host.Capability{&http.Grant{Hosts: []string{"example.com"}}, logcap.Grant{}}}
 	return func() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/wire"
 )
 
@@ -121,7 +122,7 @@ func TestBenchWork(t *testing.T) {
 	t.Parallel()
 	inputs := work(t)
 	for name, wasm := range workGuests(t) {
-		m := load(t, host.EngineNative, host.Spec{Name: name, Wasm: wasm})
+		m := load(t, hosttest.Native, host.Spec{Name: name, Wasm: wasm})
 		answer := func(export string) []byte {
 			out, err := m.Call(t.Context(), export, inputs[export])
 			if err != nil {
@@ -152,7 +153,7 @@ func TestBenchWork(t *testing.T) {
 func BenchmarkMetering(b *testing.B) {
 	inputs := work(b)
 	for name, wasm := range workGuests(b) {
-		native := load(b, host.EngineNative, host.Spec{Name: name, Wasm: wasm, Grants: host.Grants{Sticky: true}})
+		native := load(b, hosttest.Native, host.Spec{Name: name, Wasm: wasm, Grants: host.Grants{Sticky: true}})
 		session, err := native.Session(b.Context())
 		if err != nil {
 			b.Fatal(err)

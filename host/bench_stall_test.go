@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // stalls reads how long the collector had to wait until every thread had stopped:
@@ -48,7 +49,7 @@ func (s stalls) longest() (time.Duration, int) {
 // BenchmarkEngine_collector collects again and again while a guest spins on each
 // processor, and while a loop in Go does.
 func BenchmarkEngine_collector(b *testing.B) {
-	m := load(b, host.EngineNative, host.Spec{Path: wat("spin"), Limits: host.Limits{Timeout: time.Hour, Fuel: math.MaxInt64}})
+	m := load(b, hosttest.Native, host.Spec{Path: wat("spin"), Limits: host.Limits{Timeout: time.Hour, Fuel: math.MaxInt64}})
 	collect := func(spin func(ctx context.Context)) (longest, each time.Duration) {
 		ctx, stop := context.WithCancel(b.Context())
 		var wg sync.WaitGroup
@@ -86,7 +87,7 @@ func BenchmarkEngine_collector(b *testing.B) {
 
 // BenchmarkEngine_parallel has two goroutines make as many calls each as one.
 func BenchmarkEngine_parallel(b *testing.B) {
-	m := load(b, host.EngineNative, host.Spec{Path: wat("dirty"), Limits: host.Limits{Instances: 2}})
+	m := load(b, hosttest.Native, host.Spec{Path: wat("dirty"), Limits: host.Limits{Instances: 2}})
 	const calls = 200
 	work := func() {
 		for range calls {

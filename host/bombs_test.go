@@ -34,7 +34,7 @@ func TestExtreme_bombs(t *testing.T) {
 		"parameters and results of types, and 250000 are allowed" + fewer:                  wasmOf(many(sType, 1_000, fn(wide, nil)), many(sFunc, 1, enc(0)), sec(sCode, body(zero))),
 		"has 1001 parameters of a type, and 1000 are allowed" + fewer:                      wasmOf(sec(sType, fn(enc(wide, i32), nil)), many(sFunc, 1, enc(0)), sec(sCode, body(zero))),
 	} {
-		onEngines(t, func(t *testing.T, e host.EngineName) {
+		onEngines(t, func(t *testing.T, e string) {
 			t.Helper()
 			_, err := newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Name: "bomb", Wasm: bin})
 			if !errors.Is(err, host.ErrLimit) || !strings.HasPrefix(err.Error(), `host: module "bomb" `) || !strings.Contains(err.Error(), want) {

@@ -20,10 +20,10 @@ import (
 // detector sees the two releases, wherever they land.
 func TestClose_everythingAtOnce(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		rounds := 12
-		if e == host.EngineExtism { // it compiles each module again
+		if e == hosttest.Extism { // it compiles each module again
 			rounds = 3
 		}
 		for range rounds {
@@ -33,7 +33,7 @@ func TestClose_everythingAtOnce(t *testing.T) {
 }
 
 // closeAtOnce is one round: a module with many sessions, all of which are closed together.
-func closeAtOnce(t *testing.T, e host.EngineName) {
+func closeAtOnce(t *testing.T, e string) {
 	t.Helper()
 	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Limits: host.Limits{Instances: 3, Sessions: 32, Timeout: time.Minute}})
 	spec := host.Spec{Name: "m", Path: wat("echo"), Grants: host.Grants{Sticky: true}}

@@ -13,7 +13,7 @@ import (
 func TestLoad_compilesOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative), CacheDir: dir})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native), CacheDir: dir})
 	loaded := func(name string) int {
 		t.Helper()
 		if _, err := h.Load(t.Context(), host.Spec{Path: wat(name)}); err != nil {

@@ -3,7 +3,6 @@ package host_test
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -12,15 +11,13 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/hosttest"
-	"github.com/mortise-dev/mortise/internal/engine/compile"
-	"github.com/mortise-dev/mortise/internal/engine/native"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // TestCompileProcess compiles in a child: this process finds the code in the cache, and adds nothing to it.
 func TestCompileProcess(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "cache")
 		spec := host.Spec{Name: "echo", Path: wat("echo")}
@@ -53,7 +50,7 @@ func TestCompileProcess_memory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		testskip.Skip(t, "memory is bounded on Linux only")
 	}
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		h := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: filepath.Join(t.TempDir(), "cache"), Compile: &host.CompileProcess{MemoryBytes: 100 << 20}})
 		for range 2 {
@@ -75,7 +72,7 @@ func TestCompileProcess_memory(t *testing.T) {
 // TestCompileProcess_errors: what a child says about a module is what the engine says; a deadline ends it.
 func TestCompileProcess_errors(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		invalid := wasmOf(sec(sType, fn(nil, enc(i32))), sec(sFunc, enc(0)), sec(sExport, export("run", 0, 0)), sec(sCode, body(0x6a)))
 		inside := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: filepath.Join(t.TempDir(), "a")})

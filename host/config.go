@@ -5,19 +5,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/engine"
+	"github.com/mortise-dev/mortise/internal/engine/compile"
 	"github.com/mortise-dev/mortise/internal/engine/native"
-)
-
-// EngineName names the code that runs guests.
-type EngineName string
-
-// Engines.
-const (
-	// EngineNative runs metered guests on wazero directly. It is the default.
-	EngineNative EngineName = "native"
-	// EngineExtism is github.com/extism/go-sdk on wazero, which the native engine is compared with: package
-	// extismengine.
-	EngineExtism EngineName = "extism"
+	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
 // Config constructs a [Host]. The zero Config is valid.
@@ -83,3 +74,70 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	return c, nil
 }
+
+// Engine runs guests: the native one, or that of package extismengine.
+type Engine = compile.Engine
+
+// Capability is what an operator grants a module beyond computing. The packages below host/capability have them.
+type Capability = engine.Capability
+
+// ValueType is the type of a parameter or a result of a [Function].
+type ValueType = engine.ValueType
+
+// Value types.
+const (
+	I32 = wasm.I32
+	I64 = wasm.I64
+	F32 = wasm.F32
+	F64 = wasm.F64
+)
+
+// Reason is why a call ended without success, or why its instance was not used again.
+type Reason = engine.Reason
+
+// Reasons. Those of traps are ways in which a guest broke or was stopped; the others are why an instance was replaced
+// after a call that may have gone well.
+const (
+	// TrapFault is a fault in the guest: unreachable, out of bounds and so on.
+	TrapFault = engine.TrapFault
+	// TrapDeadline means that the guest ran longer than it may.
+	TrapDeadline = engine.TrapDeadline
+	// TrapCancelled means that the caller, or Close, ended the call.
+	TrapCancelled = engine.TrapCancelled
+	// TrapExit means that the guest ended itself with a code other than zero.
+	TrapExit = engine.TrapExit
+	// TrapFuel means that the guest executed more than Limits.Fuel allows.
+	TrapFuel = engine.TrapFuel
+	// TrapOutput means an output above Limits.OutputBytes.
+	TrapOutput = engine.TrapOutput
+	// TrapMemory is a fault or exit of a guest that had used up most of its
+	// memory, which is the likely cause.
+	TrapMemory = engine.TrapMemory
+	// TrapDenied means that the guest asked for what was not granted, by a function
+	// that has no other way to report it.
+	TrapDenied = engine.TrapDenied
+	// TrapInit means that no instance could be made: the start function or the
+	// initialisation of the guest's runtime failed or took too long.
+	TrapInit = engine.TrapInit
+
+	// ReplacedMemory means that a call has added more memory than is given back after it.
+	ReplacedMemory = engine.ReplacedMemory
+	// ReplacedKernel means that a call kept more than 4 MiB in blocks.
+	ReplacedKernel = engine.ReplacedKernel
+	// ReplacedState means that memory and globals are not all the state of the module.
+	ReplacedState = engine.ReplacedState
+	// ReplacedFiles means that a call opened, closed or moved a file descriptor.
+	ReplacedFiles = engine.ReplacedFiles
+	// ReplacedExit means that a call ended with exit code 0.
+	ReplacedExit = engine.ReplacedExit
+	// ReplacedAborted means that a function of the embedder ended its goroutine.
+	ReplacedAborted = engine.ReplacedAborted
+)
+
+// CompileProcess makes a host compile each module in a child process first, see [Config].Compile. The zero value bounds
+// it to 2 GiB.
+type CompileProcess = compile.Process
+
+// CompileChild returns at once, except in a process that a [CompileProcess] has started: there it compiles, and ends the
+// process. Call it first in main, before anything is read from the environment or from files.
+func CompileChild() { compile.Child() }

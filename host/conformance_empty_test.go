@@ -16,7 +16,7 @@ import (
 // TestEmptyStrings: the Extism PDKs pass an empty string as offset 0, and both engines take it for one.
 func TestEmptyStrings(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		var lines logBuffer
 		h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&lines, slog.LevelDebug)})
@@ -39,7 +39,7 @@ func TestEmptyStrings(t *testing.T) {
 			t.Errorf("error_none_refused: %v", err)
 		}
 		// go-sdk leaves out log_trace.
-		if n := strings.Count(lines.String(), `text=""`); n != map[host.EngineName]int{host.EngineNative: 5, host.EngineExtism: 4}[e] {
+		if n := strings.Count(lines.String(), `text=""`); n != map[string]int{hosttest.Native: 5, hosttest.Extism: 4}[e] {
 			t.Errorf("%d lines without a text:\n%s", n, lines.String())
 		}
 	})
@@ -48,7 +48,7 @@ func TestEmptyStrings(t *testing.T) {
 // TestInputWords: a word at the end of the input holds the bytes that there are, and zeros.
 func TestInputWords(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("empties")})
 		for n := range 34 {
@@ -60,7 +60,7 @@ func TestInputWords(t *testing.T) {
 				want[16*at+8] = in[at]
 			}
 			call(t, m, "words", string(in), string(want))
-			if e == host.EngineNative { // go-sdk returns what lies behind, or traps
+			if e == hosttest.Native { // go-sdk returns what lies behind, or traps
 				call(t, m, "beyond", string(in), string(make([]byte, 40)))
 			}
 		}

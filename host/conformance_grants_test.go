@@ -16,7 +16,7 @@ import (
 )
 
 // conformMounts runs the guests of go-sdk that read and write below /mnt.
-func conformMounts(t *testing.T, e host.EngineName) {
+func conformMounts(t *testing.T, e string) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "test.txt")
@@ -51,7 +51,7 @@ func conformMounts(t *testing.T, e host.EngineName) {
 }
 
 // conformFunctions runs the guests of go-sdk that import functions of an embedder.
-func conformFunctions(t *testing.T, e host.EngineName) {
+func conformFunctions(t *testing.T, e string) {
 	t.Helper()
 	one, two := []host.ValueType{host.I64}, []host.ValueType{host.I64, host.I64}
 	message := func(prefix string) func(context.Context, *host.Caller, []uint64) error {
@@ -89,7 +89,7 @@ func conformFunctions(t *testing.T, e host.EngineName) {
 
 // conformHTTP runs the guests of go-sdk that make requests. One of them asks a
 // public site, and is given the address of a server here in its place.
-func conformHTTP(t *testing.T, e host.EngineName) {
+func conformHTTP(t *testing.T, e string) {
 	t.Helper()
 	var asked atomic.Value
 	port, grant := tlsServer(t, func(w http.ResponseWriter, r *http.Request) {

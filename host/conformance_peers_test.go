@@ -18,7 +18,7 @@ import (
 // lists all of them, and where this host differs on purpose.
 func TestPeers(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		t.Run("many_calls", func(t *testing.T) { t.Parallel(); peersManyCalls(t, e) })
 		t.Run("many_modules", func(t *testing.T) { t.Parallel(); peersManyModules(t, e) })
@@ -31,7 +31,7 @@ func TestPeers(t *testing.T) {
 }
 
 // peersManyCalls makes three calls from each of 300 goroutines.
-func peersManyCalls(t *testing.T, e host.EngineName) {
+func peersManyCalls(t *testing.T, e string) {
 	t.Helper()
 	m := load(t, e, host.Spec{Path: peer(t, "count_vowels"), Limits: host.Limits{Timeout: time.Minute}})
 	var wg sync.WaitGroup
@@ -50,7 +50,7 @@ func peersManyCalls(t *testing.T, e host.EngineName) {
 
 // peersManyModules loads the same binary many times at once; nothing of one is
 // seen in another.
-func peersManyModules(t *testing.T, e host.EngineName) {
+func peersManyModules(t *testing.T, e string) {
 	t.Helper()
 	h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 	path := peer(t, "count_vowels")
@@ -83,7 +83,7 @@ func peersManyModules(t *testing.T, e host.EngineName) {
 	wg.Wait()
 }
 
-func peersExitCodes(t *testing.T, e host.EngineName) {
+func peersExitCodes(t *testing.T, e string) {
 	t.Helper()
 	for text, code := range map[string]uint32{"-1": 0xffffffff, "abc": 1, "": 2} {
 		grants := host.Grants{Config: map[string]string{"code": text}}
@@ -99,14 +99,14 @@ func peersExitCodes(t *testing.T, e host.EngineName) {
 
 // peersEverySize echoes every size up to 65,540 bytes in bulk, and, word by word,
 // every size near a power of two and a sample of the others.
-func peersEverySize(t *testing.T, e host.EngineName) {
+func peersEverySize(t *testing.T, e string) {
 	t.Helper()
 	const most = 65540
 	in := make([]byte, most)
 	for i := range in {
 		in[i] = byte(i*31 + i>>7)
 	}
-	step := map[host.EngineName]int{host.EngineNative: 1, host.EngineExtism: 97}[e]
+	step := map[string]int{hosttest.Native: 1, hosttest.Extism: 97}[e]
 	if testing.Short() {
 		step *= 89
 	}
@@ -133,7 +133,7 @@ func peersEverySize(t *testing.T, e host.EngineName) {
 
 // peersContexts cancels the context of a load, which must not touch later calls,
 // and that of a call, which ends it.
-func peersContexts(t *testing.T, e host.EngineName) {
+func peersContexts(t *testing.T, e string) {
 	t.Helper()
 	h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 	loading, cancel := context.WithCancel(t.Context())
@@ -162,7 +162,7 @@ func peersContexts(t *testing.T, e host.EngineName) {
 }
 
 // peersMemory bounds what the kernel of a guest may hold.
-func peersMemory(t *testing.T, e host.EngineName) {
+func peersMemory(t *testing.T, e string) {
 	t.Helper()
 	in := bytes.Repeat([]byte("x"), 900_000)
 	fits := load(t, e, host.Spec{Path: wat("echo_pdk"), Limits: host.Limits{MemoryPages: 64, InputBytes: 1 << 20, OutputBytes: 1 << 20, Timeout: time.Minute}})
@@ -174,7 +174,7 @@ func peersMemory(t *testing.T, e host.EngineName) {
 		case !ok && !errors.Is(err, host.ErrInputTooLarge):
 			t.Errorf("%d bytes: %v", n, err)
 		case ok && err == nil && bytes.Equal(out, in[:n]):
-		case ok && err == nil && e == host.EngineExtism:
+		case ok && err == nil && e == hosttest.Extism:
 			// Input and output together are more than the kernel has. The guest does not
 			// look at what alloc answers, and the kernel of go-sdk lets it write to block 0.
 			t.Logf("%d bytes came back as %d, without an error", n, len(out))
@@ -188,7 +188,7 @@ func peersMemory(t *testing.T, e host.EngineName) {
 
 // peersAfterTrap calls a module again and again after it trapped: each call is as
 // the first one, and a trap is never a success.
-func peersAfterTrap(t *testing.T, e host.EngineName) {
+func peersAfterTrap(t *testing.T, e string) {
 	t.Helper()
 	m := load(t, e, host.Spec{Path: wat("unreachable"), Limits: host.Limits{Instances: 1}})
 	for range 5 {

@@ -20,7 +20,7 @@ import (
 // TestConformance holds the behaviours of go-sdk's own modules, on every engine.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		t.Run("plain", func(t *testing.T) { t.Parallel(); conformPlain(t, e) })
 		t.Run("count_vowels", func(t *testing.T) { t.Parallel(); conformVowels(t, e) })
@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func conformPlain(t *testing.T, e host.EngineName) {
+func conformPlain(t *testing.T, e string) {
 	t.Helper()
 	call(t, load(t, e, host.Spec{Path: peer(t, "hello")}), "run_test", "", "Hello, world!")
 	call(t, load(t, e, host.Spec{Path: peer(t, "alloc"), Limits: host.Limits{Timeout: time.Minute}}), "run_test", "", "")
@@ -55,7 +55,7 @@ func conformPlain(t *testing.T, e host.EngineName) {
 	call(t, load(t, e, host.Spec{Path: peer(t, "println")}), "run_test", "", "")
 }
 
-func conformVowels(t *testing.T, e host.EngineName) {
+func conformVowels(t *testing.T, e string) {
 	t.Helper()
 	m := load(t, e, host.Spec{Path: peer(t, "count_vowels"), Limits: host.Limits{Instances: 3}, Require: []string{"count_vowels"}})
 	var wg sync.WaitGroup
@@ -85,7 +85,7 @@ func conformVowels(t *testing.T, e host.EngineName) {
 	}
 }
 
-func conformFail(t *testing.T, e host.EngineName) {
+func conformFail(t *testing.T, e string) {
 	t.Helper()
 	m := load(t, e, host.Spec{Path: peer(t, "fail")})
 	_, err := m.Call(t.Context(), "run_test", nil)
@@ -102,7 +102,7 @@ func conformFail(t *testing.T, e host.EngineName) {
 	}
 }
 
-func conformExit(t *testing.T, e host.EngineName) {
+func conformExit(t *testing.T, e string) {
 	t.Helper()
 	for text, code := range map[string]uint32{"500": 500, "2": 2, "1": 1, "0": 0} {
 		m := load(t, e, host.Spec{Path: peer(t, "exit"), Grants: host.Grants{Config: map[string]string{"code": text}}})
@@ -122,14 +122,14 @@ func conformExit(t *testing.T, e host.EngineName) {
 	}
 }
 
-func conformConfig(t *testing.T, e host.EngineName) {
+func conformConfig(t *testing.T, e string) {
 	t.Helper()
 	call(t, load(t, e, host.Spec{Path: peer(t, "config"), Grants: host.Grants{Config: map[string]string{"thing": "hello"}}}),
 		"run_test", "", `{"config": "hello"}`)
 	call(t, load(t, e, host.Spec{Path: peer(t, "config")}), "run_test", "", `{"config": "<unset by host>"}`)
 }
 
-func conformVar(t *testing.T, e host.EngineName) {
+func conformVar(t *testing.T, e string) {
 	t.Helper()
 	m := load(t, e, host.Spec{Path: peer(t, "var"), Limits: host.Limits{Instances: 1}})
 	for range 3 {
@@ -148,7 +148,7 @@ func conformVar(t *testing.T, e host.EngineName) {
 	}
 }
 
-func conformSleep(t *testing.T, e host.EngineName) {
+func conformSleep(t *testing.T, e string) {
 	t.Helper()
 	// The real clock is granted, or the guest believes that 3 seconds are over at once.
 	m := load(t, e, host.Spec{
@@ -168,7 +168,7 @@ func logs(granted bool) host.Grants {
 	return host.Grants{}
 }
 
-func conformLog(t *testing.T, e host.EngineName) {
+func conformLog(t *testing.T, e string) {
 	t.Helper()
 	var lines logBuffer
 	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&lines, slog.LevelDebug)})
@@ -195,7 +195,7 @@ func conformLog(t *testing.T, e host.EngineName) {
 	}
 }
 
-func conformHaskell(t *testing.T, e host.EngineName) {
+func conformHaskell(t *testing.T, e string) {
 	t.Helper()
 	m := load(t, e, host.Spec{
 		Path:   peer(t, "hello_haskell"),
@@ -206,7 +206,7 @@ func conformHaskell(t *testing.T, e host.EngineName) {
 	}
 }
 
-func conformGo(t *testing.T, e host.EngineName) {
+func conformGo(t *testing.T, e string) {
 	t.Helper()
 	command := load(t, e, host.Spec{Path: peer(t, "std_command")})
 	for range 2 { // It exits after each call.
@@ -219,7 +219,7 @@ func conformGo(t *testing.T, e host.EngineName) {
 		`{"count": 3, "config": "<unset by host>", "a": "this is var a"}`)
 }
 
-func conformFiles(t *testing.T, e host.EngineName) {
+func conformFiles(t *testing.T, e string) {
 	t.Helper()
 	for _, name := range []string{"fs", "fs_std"} {
 		m := load(t, e, host.Spec{Path: peer(t, name)})
@@ -247,7 +247,7 @@ func conformFiles(t *testing.T, e host.EngineName) {
 	}
 }
 
-func conformRefused(t *testing.T, e host.EngineName) {
+func conformRefused(t *testing.T, e string) {
 	t.Helper()
 	h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 	for name, want := range map[string]string{
@@ -266,7 +266,7 @@ func conformRefused(t *testing.T, e host.EngineName) {
 }
 
 // conformSizes echoes inputs around every boundary, bulk and word by word.
-func conformSizes(t *testing.T, e host.EngineName) {
+func conformSizes(t *testing.T, e string) {
 	t.Helper()
 	for _, name := range []string{"echo", "echo_pdk"} {
 		m := load(t, e, host.Spec{Path: wat(name), Limits: host.Limits{Timeout: 20 * time.Second}})

@@ -79,7 +79,7 @@ func outcome(out []byte, err error) string {
 }
 
 // observe runs a module on an engine, and returns what each of its calls came to.
-func observe(t *testing.T, e host.EngineName, name string, bin []byte) map[string]string {
+func observe(t *testing.T, e, name string, bin []byte) map[string]string {
 	t.Helper()
 	in, err := host.Inspect(name, bin)
 	if err != nil {
@@ -155,7 +155,7 @@ func compareModules(t *testing.T, modules, known map[string]string) {
 func compareModule(t *testing.T, rel string, bin []byte, known map[string]string) {
 	t.Helper()
 	name := strings.TrimSuffix(filepath.Base(rel), ".wasm")
-	native, extism := observe(t, host.EngineNative, name, bin), observe(t, host.EngineExtism, name, bin)
+	native, extism := observe(t, hosttest.Native, name, bin), observe(t, hosttest.Extism, name, bin)
 	differ := map[string]bool{}
 	for _, call := range slices.Sorted(maps.Keys(native)) {
 		if native[call] == extism[call] || native["load"] != extism["load"] && call != "load" {

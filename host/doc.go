@@ -26,10 +26,10 @@
 //
 // The imports are those of "mortise:host/1", and http_request and others of Extism. Keys, values, requests and answers are
 // blocks of the Extism kernel, given by their offsets; as a key, a value, a prefix
-// or a body, offset 0 is no bytes. A negative result is an [ErrorCode], and
-// host_error() gives its text. An empty value differs from a missing one: kv_get
+// or a body, offset 0 is no bytes. A negative result is a code
+// (docs/capabilities.md), and host_error() gives its text. An empty value differs from a missing one: kv_get
 // returns an offset whose length is 0, not 0. Functions for which a guest can do without a grant answer that there is
-// none: model_chat and model_info with [CodeDenied], messages_get and messages_read with nothing, log_info and its like by
+// none: model_chat and model_info with the code for denied, messages_get and messages_read with nothing, log_info and its like by
 // dropping.
 //
 // What the host does for a guest costs fuel, and ends with the call: code of the
@@ -50,9 +50,10 @@
 // # Generations
 //
 // [Module.Swap] puts another binary in the place of the one in use: it is loaded,
-// probed with describe, with the test vectors of its section [SectionVectors] and
-// with those of the caller, and then takes the new calls, while calls in progress
-// end on the [Generation] before. That one stays in reserve while the new one is
+// probed with describe, with the test vectors of its section "mortise:vectors" and
+// by the caller, and then takes the new calls, while calls in progress
+// end on the [Generation] before. The section is a JSON array of at most 64 objects: export; input and output, or input_base64 and
+// output_base64; name for errors; refused where the guest must refuse the input. That one stays in reserve while the new one is
 // watched: a generation that fails too often is rolled back by itself. Idle
 // instances are closed after Limits.IdleTimeout.
 //

@@ -12,7 +12,7 @@ import (
 
 func TestGrants_LogLevel(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		for level, want := range map[slog.Leveler][]string{
 			nil:             {"DEBUG", "INFO", "WARN", "ERROR"},
@@ -44,7 +44,7 @@ func TestGrants_LogLevel(t *testing.T) {
 // of Extism.
 func TestGrants_getLogLevel(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		for want, g := range map[string]host.Grants{
 			"\xff\xff\xff\x7f": {},

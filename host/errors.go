@@ -9,6 +9,12 @@ import (
 
 // Errors to branch on, with errors.Is.
 var (
+	// ErrClosed means that the host or the module was closed.
+	ErrClosed = engine.ErrClosed
+	// ErrEngine means a fault of the engine, not of the guest.
+	ErrEngine = engine.ErrEngine
+	// ErrQuota means that a quota of a grant is used up.
+	ErrQuota = engine.ErrQuota
 	// ErrRetired means that another generation replaced the one that was
 	// called.
 	ErrRetired = engine.ErrRetired
@@ -65,7 +71,7 @@ func (e *GuestError) Error() string {
 type TrapError struct {
 	// Export is empty when Kind is [TrapInit].
 	Module, Export string
-	Kind           TrapKind
+	Kind           Reason
 	// Detail describes what happened and where, and ends with what the guest wrote
 	// to stderr. Shortened and escaped.
 	Detail string

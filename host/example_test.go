@@ -74,8 +74,11 @@ func ExampleModule_Swap() {
 		return
 	}
 	_, err = m.Swap(ctx, host.Spec{Path: "testdata/unreachable.wasm"}, host.SwapOptions{
-		Probes: []host.Probe{{Export: "ok"}},
-		Watch:  host.Watch{Calls: 100, MinCalls: 2, MaxFailures: 0.1},
+		Check: func(ctx context.Context, g *host.Generation) error {
+			_, err := g.Call(ctx, "ok", nil)
+			return err
+		},
+		Watch: host.Watch{Calls: 100, MinCalls: 2, MaxFailures: 0.1},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -58,14 +58,14 @@ func Offered() map[[2]string]string {
 		}
 	}
 	for name, def := range WASI() {
-		in, of := make([]ValueType, len(def.ParamTypes())), make([]ValueType, len(def.ResultTypes()))
-		for i, t := range def.ParamTypes() {
-			in[i] = ValueType(t)
+		var f engine.HostFunc
+		for _, t := range def.ParamTypes() {
+			f.Params = append(f.Params, ValueType(t))
 		}
-		for i, t := range def.ResultTypes() {
-			of[i] = ValueType(t)
+		for _, t := range def.ResultTypes() {
+			f.Results = append(f.Results, ValueType(t))
 		}
-		out[[2]string{engine.ModuleWASI, name}] = engine.FuncType(in, of).String()
+		out[[2]string{engine.ModuleWASI, name}] = f.Type().String()
 	}
 	return out
 }
@@ -81,6 +81,9 @@ func WASI() map[string]api.FunctionDefinition {
 	}
 	return m.ExportedFunctions()
 }
+
+// SectionVectors is the custom section of a module's own test vectors.
+const SectionVectors = sectionVectors
 
 // Of is the host of a module.
 func Of(m *Module) *Host { return m.host }

@@ -18,11 +18,11 @@ import (
 func TestExtreme_manyFunctions(t *testing.T) {
 	t.Parallel()
 	const n = 10_000
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("many_functions"), Limits: host.Limits{Timeout: time.Minute}})
 		call(t, m, "run", "", "")
-		if e != host.EngineNative {
+		if e != hosttest.Native {
 			return
 		}
 		if used, err := fuelOf(t.Context(), m, "run", nil); err != nil || used != 2*n {
@@ -35,7 +35,7 @@ func TestExtreme_manyFunctions(t *testing.T) {
 // reads what is said of them.
 func TestExtreme_namesInText(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("names")})
 		exports := []string{"a\x00b\x1b[2J\r\n", "safe\u202egnp.exe\u2066\u200b\ufeff", `"; launch("`, "\x7f\u0085"}
@@ -89,7 +89,7 @@ func printable(t *testing.T, what, text string) {
 func TestExtreme_names(t *testing.T) {
 	t.Parallel()
 	code := [][]byte{sec(sType, fn(nil, enc(i32))), sec(sFunc, enc(0)), sec(sExport, export("run", 0, 0)), sec(sCode, body(konst, 0))}
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 		for kind, name := range names() {
@@ -113,7 +113,7 @@ func loadNamed(t *testing.T, h *host.Host, what, name string, bin []byte) {
 	t.Helper()
 	if in, err := host.Inspect(name, bin); err == nil {
 		for _, p := range in.Problems {
-			printable(t, what+": inspection", p.Text+p.Hint)
+			printable(t, what+": inspection", p.Problem+p.Hint)
 		}
 	} else {
 		printable(t, what+": inspection", err.Error())
@@ -148,7 +148,7 @@ func TestExtreme_locals(t *testing.T) {
 		}
 		return wasmOf(sec(sType, fn(nil, nil)), sec(sFunc, funcs...), sec(sCode, bodies...))
 	}
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 		for _, c := range []struct {
@@ -162,7 +162,7 @@ func TestExtreme_locals(t *testing.T) {
 		} {
 			_, err := h.Load(t.Context(), host.Spec{Name: "locals", Wasm: c.bin})
 			is := host.ErrLimit
-			if c.unmetered && e == host.EngineNative { // which reads no further
+			if c.unmetered && e == hosttest.Native { // which reads no further
 				is, c.want = host.ErrInvalid, "cannot be metered"
 			}
 			if !errors.Is(err, is) || !strings.Contains(err.Error(), c.want) {
@@ -187,7 +187,7 @@ func TestExtreme_compile(t *testing.T) {
 	}
 	bomb := wasmOf(sec(sType, fn(nil, enc(i32))), sec(sFunc, enc(0)), sec(sExport, export("run", 0, 0)),
 		sec(sCode, sized(1, leb(locals), i32, bytes.Repeat(enc(0x03, 0x40), loops), bytes.Join(work, nil), bytes.Repeat(enc(end), loops), konst, 0, end)))
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		h := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: t.TempDir()})
 		for _, c := range []struct {
@@ -227,7 +227,7 @@ func TestExtreme_counts(t *testing.T) {
 		"has 10005 sections, and 10000 are allowed":    append(wasmOf(types, one, run, code), bytes.Repeat(enc(sCustom, sized(sized("a"))), 10_001)...),
 	} {
 		in, err := host.Inspect("many", bin)
-		if err != nil || len(in.Problems) != 1 || in.Problems[0].Text != want || !in.Problems[0].Refused {
+		if err != nil || len(in.Problems) != 1 || in.Problems[0].Problem != want || in.Problems[0].Err == nil {
 			t.Errorf("inspected: %+v, %v; want %s", in.Problems, err, want)
 		}
 		_, err = newHost(t, host.Config{}).Load(t.Context(), host.Spec{Name: "many", Wasm: bin})
@@ -240,7 +240,7 @@ func TestExtreme_counts(t *testing.T) {
 		}
 	}
 	fine := wasmOf(types, one, many(sTable, 100, 0x70, 0, 0), many(sGlobal, 10_000, global), run, code)
-	call(t, load(t, host.EngineNative, host.Spec{Name: "fine", Wasm: fine}), "run", "", "")
+	call(t, load(t, hosttest.Native, host.Spec{Name: "fine", Wasm: fine}), "run", "", "")
 }
 
 // TestExtreme_tables: all tables of a module together stay below the bound of one. Without that a call took eight
@@ -257,7 +257,7 @@ func TestExtreme_tables(t *testing.T) {
 	}
 	bin := wasmOf(sec(sType, fn(nil, []byte{i32})), sec(sFunc, []byte{0}), enc(sTable, sized(leb(n), bytes.Repeat(enc(0x70, 0, 0), n))),
 		sec(sExport, export("run", 0, 0)), sec(sCode, body(grow)))
-	m := load(t, host.EngineNative, host.Spec{Name: "tables", Wasm: bin})
+	m := load(t, hosttest.Native, host.Spec{Name: "tables", Wasm: bin})
 	_, err := m.Call(t.Context(), "run", nil)
 	var refused *host.GuestError
 	if !errors.As(err, &refused) || int32(refused.Code) != -(n-1) { // the first one was grown

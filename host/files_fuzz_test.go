@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/capability/fs"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // FuzzFiles holds that no path reads or changes what lies outside of the folder.
@@ -20,7 +21,7 @@ func FuzzFiles(f *testing.F) {
 	}
 	top := f.TempDir()
 	dir, secret := filepath.Join(top, "mounted"), filepath.Join(top, "secret")
-	m := load(f, host.EngineNative, host.Spec{Path: wat("files"), Grants: host.Grants{Capabilities: []host.Capability{&fs.Grant{Mounts: []fs.Mount{{Host: mkdir(f, dir), Guest: "/data", Writable: true, Entries: 100_000}}}}}})
+	m := load(f, hosttest.Native, host.Spec{Path: wat("files"), Grants: host.Grants{Capabilities: []host.Capability{&fs.Grant{Mounts: []fs.Mount{{Host: mkdir(f, dir), Guest: "/data", Writable: true, Entries: 100_000}}}}}})
 	f.Fuzz(func(t *testing.T, path, other string) {
 		if len(path) > 255 {
 			return

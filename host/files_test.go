@@ -75,7 +75,7 @@ func wantErrno(t *testing.T, m *host.Module, export, input string, errno uint64,
 // writable or not.
 func TestFiles_escape(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		for _, writable := range []bool{false, true} {
 			dir, secret := tree(t)
@@ -142,7 +142,7 @@ func wantOutside(t *testing.T, m *host.Module, export, path string) {
 
 func TestFiles_readOnly(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir, _ := tree(t)
 		m := load(t, e, host.Spec{Path: wat("files"), Grants: mounted(dir, false)})
@@ -171,7 +171,7 @@ func TestFiles_readOnly(t *testing.T) {
 
 func TestFiles_writable(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir, _ := tree(t)
 		m := load(t, e, host.Spec{Path: wat("files"), Grants: mounted(dir, true)})
@@ -201,7 +201,7 @@ func TestFiles_writable(t *testing.T) {
 
 func TestFiles_quota(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir, _ := tree(t)
 		m := load(t, e, host.Spec{Path: wat("files"), Grants: mounted(dir, true)})
@@ -248,7 +248,7 @@ func TestFiles_quotaNameless(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		testskip.Skip(t, "an open file cannot be removed here")
 	}
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir := t.TempDir()
 		m := load(t, e, host.Spec{Path: wat("files"), Grants: mounted(dir, true)})
@@ -269,7 +269,7 @@ func TestFiles_quotaNameless(t *testing.T) {
 // TestFiles_quotaStrangers: removing what another program has put into the folder gives no room beyond the quota.
 func TestFiles_quotaStrangers(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir := t.TempDir()
 		m := load(t, e, host.Spec{Path: wat("files"), Grants: mounted(dir, true)})
@@ -305,7 +305,7 @@ func wantEntries(t *testing.T, dir string, want int) {
 // TestFiles_quotaTogether holds that instances which write at once keep one quota.
 func TestFiles_quotaTogether(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir := t.TempDir()
 		m := load(t, e, host.Spec{Path: wat("files"), Grants: mounted(dir, true), Limits: host.Limits{Instances: 4}})
@@ -335,7 +335,7 @@ func TestFiles_quotaTogether(t *testing.T) {
 // TestFiles_fresh holds that a descriptor does not outlive its call.
 func TestFiles_fresh(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir, _ := tree(t)
 		m := load(t, e, host.Spec{Path: wat("files"), Grants: mounted(dir, false), Limits: host.Limits{Instances: 1}})
@@ -370,7 +370,7 @@ func TestFiles_badGrant(t *testing.T) {
 // state that instances start from.
 func TestFiles_describe(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir, _ := tree(t)
 		m := load(t, e, host.Spec{Path: wat("files_describe"), Grants: mounted(dir, false), Limits: host.Limits{Instances: 1}})

@@ -13,7 +13,7 @@ import (
 // TestFiles_pipe holds that a guest does not wait at a named pipe.
 func TestFiles_pipe(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		dir := t.TempDir()
 		if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {

@@ -33,11 +33,11 @@ func TestTrap_frames(t *testing.T) {
 	t.Parallel()
 	bin := watBytes(t, "frames")
 	for name, bin := range map[string][]byte{"named": bin, "stripped": stripped(t, bin)} {
-		modules := map[host.EngineName]*host.Module{}
+		modules := map[string]*host.Module{}
 		for _, e := range engines() {
 			modules[e] = load(t, e, host.Spec{Name: name, Wasm: bin, Limits: host.Limits{Timeout: time.Minute}})
 		}
-		for _, export := range modules[host.EngineNative].Info().Exports {
+		for _, export := range modules[hosttest.Native].Info().Exports {
 			if export == "ok" {
 				continue
 			}
@@ -67,7 +67,7 @@ func TestTrap_frames_shown(t *testing.T) {
 		{bin, "fill_far", "out of bounds memory access at .fill(i32) < .$16() i32"},
 		{stripped(t, bin), "deep", "unreachable at .$2() < .$9(i32) < .$9(i32) < .$9(i32)"},
 	} {
-		_, err := load(t, host.EngineNative, host.Spec{Name: "frames", Wasm: c.bin}).Call(t.Context(), c.export, nil)
+		_, err := load(t, hosttest.Native, host.Spec{Name: "frames", Wasm: c.bin}).Call(t.Context(), c.export, nil)
 		if got := wantTrap(t, err, host.TrapFault).Detail; got != c.want {
 			t.Errorf("%s: %s, want %s", c.export, got, c.want)
 		}
@@ -106,7 +106,7 @@ func TestTrap_frames_kernel(t *testing.T) {
 		sec(sExport, export("run", 0, 1)),
 		sec(sCode, body(opI64Const, sleb(1<<40), opCall, 0)),
 	)
-	_, err := load(t, host.EngineNative, host.Spec{Name: "kernel", Wasm: guest}).Call(t.Context(), "run", nil)
+	_, err := load(t, hosttest.Native, host.Spec{Name: "kernel", Wasm: guest}).Call(t.Context(), "run", nil)
 	detail := wantTrap(t, err, host.TrapFault).Detail
 	if !strings.HasPrefix(detail, "unreachable at extism:host/env.readable(i64,i64) i32 < extism:host/env.$") || !strings.HasSuffix(detail, " < .$1() i32") {
 		t.Error(detail)

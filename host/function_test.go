@@ -54,7 +54,7 @@ func mine() []host.Function {
 
 func TestFunctions(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("functions"), Grants: host.Grants{Functions: append(mine(), nothing(fine))}})
 		out, err := m.Call(t.Context(), "types", nil)
@@ -88,7 +88,7 @@ func TestFunctions(t *testing.T) {
 func TestFunctions_ending(t *testing.T) {
 	t.Parallel()
 	errMine := errors.New("mine")
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		run := func(export string, limits host.Limits, f func(ctx context.Context, c *host.Caller, stack []uint64) error) error {
 			m := load(t, e, host.Spec{Path: wat("functions"), Limits: limits, Grants: host.Grants{Functions: append(mine(), nothing(f))}})
@@ -121,7 +121,7 @@ func TestFunctions_ending(t *testing.T) {
 // call. It is not used again, and its place is free.
 func TestFunctions_goexit(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		leave, found := true, ""
 		m := load(t, e, host.Spec{
@@ -183,7 +183,7 @@ func TestFunctions_goexit(t *testing.T) {
 func TestFunctions_others(t *testing.T) {
 	t.Parallel()
 	errMine := errors.New("mine")
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		for _, own := range []error{host.ErrRetired, host.ErrClosed} {
 			runs := 0
@@ -215,7 +215,7 @@ func TestFunctions_stopped(t *testing.T) {
 			}
 		}
 	}
-	m := load(t, host.EngineNative, host.Spec{
+	m := load(t, hosttest.Native, host.Spec{
 		Path: wat("functions"), Limits: host.Limits{Fuel: 20_000}, Grants: host.Grants{Functions: append(mine(), nothing(greedy))},
 	})
 	_, err := m.Call(t.Context(), "nothing", nil)
@@ -225,7 +225,7 @@ func TestFunctions_stopped(t *testing.T) {
 // TestFunctions_kept holds that a Caller is of no use after its function.
 func TestFunctions_kept(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		var kept *host.Caller
 		keep := func(_ context.Context, c *host.Caller, _ []uint64) error { kept = c; return nil }
@@ -244,7 +244,7 @@ func TestFunctions_kept(t *testing.T) {
 
 func TestFunctions_refused(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 		wrong := append(mine(), nothing(fine))

@@ -31,16 +31,16 @@ type Grants struct {
 	Functions []Function
 }
 
-// Granted returns the capability of a type, and whether it is granted:
+// Capability returns the granted capability of a name, nil where it is not granted:
 //
-//	space, ok := host.Granted[*kv.Grant](spec.Grants)
-func Granted[T Capability](g Grants) (granted T, ok bool) {
+//	space, ok := spec.Grants.Capability("kv").(*kv.Grant)
+func (g Grants) Capability(name string) Capability {
 	for _, c := range g.Capabilities {
-		if t, is := c.(T); is {
-			return t, true
+		if c != nil && c.Capability() == name {
+			return c
 		}
 	}
-	return granted, false
+	return nil
 }
 
 // withDefaults checks the grants of a module and fills in their zero fields. What

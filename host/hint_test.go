@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -66,7 +67,7 @@ func TestHost_Load_goCommand(t *testing.T) {
 			t.Errorf("-buildmode=%s: %v", c.mode, err)
 		}
 		in, err := host.Inspect("gopher", wasm)
-		if err != nil || c.refused != (len(in.Problems) > 0 && in.Problems[0].Refused) {
+		if err != nil || c.refused != (len(in.Problems) > 0 && in.Problems[0].Err != nil) {
 			t.Errorf("-buildmode=%s: %+v, %v", c.mode, in, err)
 		}
 	}
@@ -98,7 +99,7 @@ func buildGo(t *testing.T, source, mode string) []byte {
 // TestModule_ExportType names the type of what is no function of a plugin.
 func TestModule_ExportType(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, host.Spec{Path: wat("echo")})
+	m := load(t, hosttest.Native, host.Spec{Path: wat("echo")})
 	for name, want := range map[string]string{"echo": "() -> i32", "memory": "a memory", "none": ""} {
 		if got := m.ExportType(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

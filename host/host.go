@@ -84,7 +84,7 @@ func (h *Host) prepare(ctx context.Context, m *Module, spec Spec) (*Generation, 
 	if err != nil {
 		return nil, err
 	}
-	info.Engine = EngineName(h.cfg.Engine.Name())
+	info.Engine = h.cfg.Engine.Name()
 	if err := ctx.Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("host: load module %q: %w", src.Name, err), grants.close())
 	}

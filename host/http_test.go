@@ -25,6 +25,7 @@ import (
 	httpcap "github.com/mortise-dev/mortise/host/capability/http"
 	logcap "github.com/mortise-dev/mortise/host/capability/log"
 	"github.com/mortise-dev/mortise/host/hosttest"
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // zone resolves names from a list, the first answer first; the last one stays.
@@ -74,7 +75,7 @@ func httpInput(t *testing.T, method, address string, headers map[string]string) 
 }
 
 // wantCode calls and expects a code and a part of its text.
-func wantCode(t *testing.T, m *host.Module, export, input string, code host.ErrorCode, text string) {
+func wantCode(t *testing.T, m *host.Module, export, input string, code engine.ErrorCode, text string) {
 	t.Helper()
 	out, err := m.Call(t.Context(), export, []byte(input))
 	if err != nil {
@@ -88,7 +89,7 @@ func wantCode(t *testing.T, m *host.Module, export, input string, code host.Erro
 
 func TestHTTP(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
@@ -131,7 +132,7 @@ func TestHTTP(t *testing.T) {
 // TestHTTP_refused holds what a guest gets for a request that is not allowed.
 func TestHTTP_refused(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		var hits atomic.Int64
 		private := serve(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) })
@@ -149,18 +150,18 @@ func TestHTTP_refused(t *testing.T) {
 		denied := int64(0)
 		for _, tt := range []struct {
 			method, url string
-			code        host.ErrorCode
+			code        engine.ErrorCode
 			text        string
 		}{
-			{"", private.URL + "/x?secret=1", host.CodeDenied, "denied: http_fetch: " + private.URL + "/x: refused (host): "},
-			{"", s.URL + "/away", host.CodeDenied, "/taken: refused (host): after a redirect from"},
-			{"", s.URL + "/large", host.CodeTooLarge, "refused (response_too_large)"},
-			{"DELETE", s.URL, host.CodeDenied, "refused (method)"},
-			{"", "ftp://" + s.Listener.Addr().String(), host.CodeDenied, "refused (scheme)"},
-			{"", strings.Replace(s.URL, "http://", "http://user:pass@", 1), host.CodeDenied, "refused (credentials)"},
-			{"", "http://127.0.0.1:1", host.CodeDenied, "refused (host)"},
-			{"", "http://2130706433", host.CodeDenied, "refused (address)"},
-			{"", "file:///etc/passwd", host.CodeDenied, "refused"},
+			{"", private.URL + "/x?secret=1", engine.CodeDenied, "denied: http_fetch: " + private.URL + "/x: refused (host): "},
+			{"", s.URL + "/away", engine.CodeDenied, "/taken: refused (host): after a redirect from"},
+			{"", s.URL + "/large", engine.CodeTooLarge, "refused (response_too_large)"},
+			{"DELETE", s.URL, engine.CodeDenied, "refused (method)"},
+			{"", "ftp://" + s.Listener.Addr().String(), engine.CodeDenied, "refused (scheme)"},
+			{"", strings.Replace(s.URL, "http://", "http://user:pass@", 1), engine.CodeDenied, "refused (credentials)"},
+			{"", "http://127.0.0.1:1", engine.CodeDenied, "refused (host)"},
+			{"", "http://2130706433", engine.CodeDenied, "refused (address)"},
+			{"", "file:///etc/passwd", engine.CodeDenied, "refused"},
 		} {
 			in := httpInput(t, tt.method, tt.url, nil)
 			wantCode(t, m, "fetch", in, tt.code, tt.text)
@@ -171,11 +172,11 @@ func TestHTTP_refused(t *testing.T) {
 				t.Errorf("the error tells too much: %v", err)
 			}
 		}
-		wantCode(t, m, "post", httpInput(t, "POST", s.URL, nil), host.CodeTooLarge, "refused (request_too_large)")
-		wantCode(t, m, "fetch", "no JSON", host.CodeInvalid, "is not JSON of the form")
-		wantCode(t, m, "fetch", `{"url": 7}`, host.CodeInvalid, "is not JSON of the form")
-		wantCode(t, m, "nothing", "", host.CodeInvalid, "there is no request")
-		wantCode(t, m, "fetch", `{"url":"`+strings.Repeat("x", 300_000)+`"}`, host.CodeTooLarge, "262144 are allowed")
+		wantCode(t, m, "post", httpInput(t, "POST", s.URL, nil), engine.CodeTooLarge, "refused (request_too_large)")
+		wantCode(t, m, "fetch", "no JSON", engine.CodeInvalid, "is not JSON of the form")
+		wantCode(t, m, "fetch", `{"url": 7}`, engine.CodeInvalid, "is not JSON of the form")
+		wantCode(t, m, "nothing", "", engine.CodeInvalid, "there is no request")
+		wantCode(t, m, "fetch", `{"url":"`+strings.Repeat("x", 300_000)+`"}`, engine.CodeTooLarge, "262144 are allowed")
 		wantCode(t, m, "about_refused", httpInput(t, "", s.URL, nil), 0, "invalid: http_fetch: the request is not JSON")
 		_, err := m.Call(t.Context(), "bogus", nil)
 		wantFault(t, err, host.TrapFault, "there is no block at 900000")
@@ -189,7 +190,7 @@ func TestHTTP_refused(t *testing.T) {
 // not even one that changes.
 func TestHTTP_names(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		var hits atomic.Int64
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { hits.Add(1); fmt.Fprint(w, "fine") })
@@ -204,9 +205,9 @@ func TestHTTP_names(t *testing.T) {
 		}
 		m := load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{Capabilities: []host.Capability{grant}}})
 		for _, name := range []string{"inside", "metadata", "private"} {
-			wantCode(t, m, "fetch", httpInput(t, "", "http://"+name+".example.com:"+port, nil), host.CodeDenied, "refused (address)")
+			wantCode(t, m, "fetch", httpInput(t, "", "http://"+name+".example.com:"+port, nil), engine.CodeDenied, "refused (address)")
 		}
-		wantCode(t, m, "fetch", httpInput(t, "", "http://none.example.com:"+port, nil), host.CodeFailed, "name not resolved")
+		wantCode(t, m, "fetch", httpInput(t, "", "http://none.example.com:"+port, nil), engine.CodeFailed, "name not resolved")
 		if hits.Load() != 0 {
 			t.Errorf("%d requests came through", hits.Load())
 		}
@@ -219,7 +220,7 @@ func TestHTTP_names(t *testing.T) {
 		m = load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{Capabilities: []host.Capability{grant}}})
 		in := httpInput(t, "", "http://turn.example.com:"+port, nil)
 		wantAnswer(t, m, "fetch", in, 1, "fine")
-		wantCode(t, m, "fetch", in, host.CodeDenied, "refused (address)")
+		wantCode(t, m, "fetch", in, engine.CodeDenied, "refused (address)")
 	})
 }
 
@@ -227,7 +228,7 @@ func TestHTTP_names(t *testing.T) {
 // guest's call.
 func TestHTTP_time(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		slow := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, "a")
@@ -245,7 +246,7 @@ func TestHTTP_time(t *testing.T) {
 		}
 		grant.Timeout = 50 * time.Millisecond
 		m = load(t, e, host.Spec{Path: wat("http"), Limits: host.Limits{Timeout: time.Minute}, Grants: host.Grants{Capabilities: []host.Capability{grant}}})
-		wantCode(t, m, "fetch", in, host.CodeTimeout, "refused (timeout)")
+		wantCode(t, m, "fetch", in, engine.CodeTimeout, "refused (timeout)")
 		_, err := m.Call(t.Context(), "request", []byte(in))
 		wantFault(t, err, host.TrapFault, "refused (timeout)")
 
@@ -257,11 +258,11 @@ func TestHTTP_time(t *testing.T) {
 		in = httpInput(t, "", quick.URL, nil)
 		wantAnswer(t, m, "fetch", in, 0, "")
 		wantAnswer(t, m, "fetch", in, 0, "")
-		wantCode(t, m, "fetch", in, host.CodeQuota, "refused (rate)")
+		wantCode(t, m, "fetch", in, engine.CodeQuota, "refused (rate)")
 		if _, err := m.Swap(t.Context(), spec, host.SwapOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		wantCode(t, m, "fetch", in, host.CodeQuota, "refused (rate)") // it has used the budget of the module
+		wantCode(t, m, "fetch", in, engine.CodeQuota, "refused (rate)") // it has used the budget of the module
 	})
 }
 
@@ -269,7 +270,7 @@ func TestHTTP_time(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	const value = "s3cr3t-v4lue-0f-the-test"
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		var got atomic.Value
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -308,9 +309,9 @@ func TestSecrets(t *testing.T) {
 			wantNoSecret(t, export, string(out), value)
 		}
 		got.Store("nothing")
-		wantCode(t, m, "fetch", httpInput(t, "", other.URL, map[string]string{"Authorization": "{{secret.token}}"}), host.CodeDenied, "refused (secret)")
-		wantCode(t, m, "fetch", httpInput(t, "", s.URL, map[string]string{"X-Other": "{{secret.token}}"}), host.CodeDenied, "refused (secret)")
-		wantCode(t, m, "fetch", httpInput(t, "", s.URL, map[string]string{"Authorization": "{{secret.unknown}}"}), host.CodeDenied, "refused (secret)")
+		wantCode(t, m, "fetch", httpInput(t, "", other.URL, map[string]string{"Authorization": "{{secret.token}}"}), engine.CodeDenied, "refused (secret)")
+		wantCode(t, m, "fetch", httpInput(t, "", s.URL, map[string]string{"X-Other": "{{secret.token}}"}), engine.CodeDenied, "refused (secret)")
+		wantCode(t, m, "fetch", httpInput(t, "", s.URL, map[string]string{"Authorization": "{{secret.unknown}}"}), engine.CodeDenied, "refused (secret)")
 		if got.Load() != "nothing" {
 			t.Errorf("a refused request was sent with %q", got.Load())
 		}

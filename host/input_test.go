@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/capability/messages"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // texts are items.
@@ -42,7 +43,7 @@ func reading(numbers ...uint32) [][]byte {
 func TestModule_Call_items(t *testing.T) {
 	t.Parallel()
 	items := texts{"zero ", "one ", "", "three"}
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("items"), Grants: reads()})
 		for _, tc := range []struct {
@@ -67,7 +68,7 @@ func TestModule_Call_items(t *testing.T) {
 		if err != nil || string(out) != over[0] {
 			t.Errorf("%q, %v", out, err)
 		}
-		if out, err := m.Call(t.Context(), "before", nil); err != nil || e == host.EngineNative && !bytes.Equal(out, make([]byte, 4096)) {
+		if out, err := m.Call(t.Context(), "before", nil); err != nil || e == hosttest.Native && !bytes.Equal(out, make([]byte, 4096)) {
 			t.Errorf("a later call found %q, %v", bytes.Trim(out, "\x00"), err)
 		}
 	})
@@ -79,7 +80,7 @@ func TestModule_Call_items_hostile(t *testing.T) {
 	t.Parallel()
 	const all = math.MaxUint32
 	items := texts{"zero", "one"}
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("items"), Grants: reads()})
 		// What is not there is not read, and the guest gets an error.
@@ -104,7 +105,7 @@ func TestModule_Call_items_hostile(t *testing.T) {
 		} {
 			ctx := messages.With(t.Context(), tc.items)
 			out, err := m.Call(ctx, "read", reading(tc.from, tc.to, tc.ptr, tc.len, 24, 48)...)
-			if err != nil || int64(binary.LittleEndian.Uint64(out)) != tc.want || e == host.EngineNative && !bytes.Equal(out[8:], make([]byte, 40)) {
+			if err != nil || int64(binary.LittleEndian.Uint64(out)) != tc.want || e == hosttest.Native && !bytes.Equal(out[8:], make([]byte, 40)) {
 				t.Errorf("messages %d to %d: %q, %v; want %d", tc.from, tc.to, out, err, tc.want)
 			}
 		}
@@ -137,7 +138,7 @@ func (negative) Size(uint32, uint32) (int, bool) { return -1, true }
 // TestModule_Call_items_fuel: each reading takes fuel, and more bytes take more.
 func TestModule_Call_items_fuel(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, host.Spec{Path: wat("items"), Limits: host.Limits{Fuel: 200_000}, Grants: reads()})
+	m := load(t, hosttest.Native, host.Spec{Path: wat("items"), Limits: host.Limits{Fuel: 200_000}, Grants: reads()})
 	used := func(text string) int64 {
 		before := m.Stats().Fuel
 		if _, err := m.Call(messages.With(t.Context(), texts{text}), "read", reading(0, 1, 64, uint32(len(text)), 0, 0)...); err != nil {
@@ -157,7 +158,7 @@ func TestModule_Call_items_fuel(t *testing.T) {
 // TestSession_Call_items: a session keeps its memory, and reads the items of each call.
 func TestSession_Call_items(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("items"), Grants: host.Grants{Sticky: true, Capabilities: reads().Capabilities}})
 		s, err := m.Session(t.Context())

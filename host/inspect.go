@@ -14,30 +14,23 @@ import (
 // pluginSignature is what a plugin's export looks like.
 const pluginSignature = "() -> i32"
 
-// Kind is what a binary seems to be made for.
-type Kind string
-
-// Kinds of binaries.
+// Kinds of binaries, see [Inspection].
 const (
-	// KindPlugin follows the Extism convention, so it can be called.
-	KindPlugin Kind = "plugin"
-	// KindCommand is a WASI program with a main function and nothing else.
-	KindCommand Kind = "wasi_command"
-	// KindComponent is a WebAssembly component.
-	KindComponent Kind = "component"
-	// KindOldExtism was built for Extism before 1.0.
-	KindOldExtism Kind = "old_extism"
-	// KindProxyWasm is a filter for a network proxy.
-	KindProxyWasm Kind = "proxy_wasm"
-	// KindUnknown is none of the others.
-	KindUnknown Kind = "unknown"
+	kindPlugin    = "plugin"
+	kindCommand   = "wasi_command"
+	kindComponent = "component"
+	kindOldExtism = "old_extism"
+	kindProxyWasm = "proxy_wasm"
+	kindUnknown   = "unknown"
 )
 
 // Inspection is what can be said about a binary without running it. Names are
 // as in the binary, unchecked: escape them before showing them.
 type Inspection struct {
-	Name   string
-	Kind   Kind
+	Name string
+	// Kind is what the binary seems to be made for: plugin (it follows the Extism convention, so it can be called), wasi_command (a
+	// program with a main function and nothing else), component, old_extism (Extism before 1.0), proxy_wasm, or unknown.
+	Kind   string
 	SHA256 string
 	// Size in bytes.
 	Size    int
@@ -50,8 +43,8 @@ type Inspection struct {
 	HasStart bool
 	// Sections maps custom sections to their size in bytes.
 	Sections map[string]int
-	// Problems are sentences without their subject, worst first.
-	Problems []Problem
+	// Problems are what is wrong with the binary. Load refuses it for those that have an Err, which come first.
+	Problems []*LoadError
 }
 
 // Extern is an import or an export.
@@ -64,16 +57,6 @@ type Extern struct {
 	Type string
 }
 
-// Problem is something that is wrong with a binary.
-type Problem struct {
-	// Text continues a sentence whose subject is the module.
-	Text string
-	// Hint describes what to do.
-	Hint string
-	// Refused reports that Load would refuse the module for it.
-	Refused bool
-}
-
 // Inspect describes what a binary is without running or compiling it. A component is
 // no error; bytes that are no WebAssembly, or not all of it, are a [*LoadError]
 // with [ErrNotCore]. Limits on memory are those of the zero [Limits].
@@ -82,8 +65,7 @@ func Inspect(name string, binary []byte) (*Inspection, error) {
 	in := &Inspection{Name: name, SHA256: hex.EncodeToString(sum[:]), Size: len(binary)}
 	m, err := wasm.Parse(binary)
 	if kind, ok := unread(err); ok {
-		p := parseProblem(binary, err)
-		in.Kind, in.Problems = kind, []Problem{{p.text, p.hint, true}}
+		in.Kind, in.Problems = kind, []*LoadError{loadError(Spec{Name: name}, parseProblem(binary, err))}
 		return in, nil
 	}
 	if err != nil {
@@ -95,13 +77,13 @@ func Inspect(name string, binary []byte) (*Inspection, error) {
 	}
 	in.fill(m)
 	for _, p := range problems(m, limits.MemoryPages, nil, nil) {
-		in.Problems = append(in.Problems, Problem{p.text, p.hint, p.err != nil})
+		in.Problems = append(in.Problems, loadError(Spec{Name: name}, p))
 	}
-	slices.SortStableFunc(in.Problems, func(a, b Problem) int {
-		if a.Refused == b.Refused {
+	slices.SortStableFunc(in.Problems, func(a, b *LoadError) int {
+		switch {
+		case (a.Err == nil) == (b.Err == nil):
 			return 0
-		}
-		if a.Refused {
+		case a.Err != nil:
 			return -1
 		}
 		return 1
@@ -110,12 +92,12 @@ func Inspect(name string, binary []byte) (*Inspection, error) {
 }
 
 // unread is the kind of a binary that is WebAssembly and was not read to its end.
-func unread(err error) (Kind, bool) {
+func unread(err error) (string, bool) {
 	switch {
 	case errors.Is(err, wasm.ErrComponent):
-		return KindComponent, true
+		return kindComponent, true
 	case errors.Is(err, wasm.ErrLimit):
-		return KindUnknown, true
+		return kindUnknown, true
 	}
 	return "", false
 }
@@ -156,29 +138,29 @@ func callable(ex wasm.Export) bool {
 	return len(r) == 0 || len(r) == 1 && r[0] == wasm.I32
 }
 
-func kindOf(m *wasm.Module) Kind {
+func kindOf(m *wasm.Module) string {
 	for _, im := range m.Imports {
 		switch {
 		case im.Module == engine.ModuleEnv || im.Module == engine.ModuleHost:
-			return KindPlugin
+			return kindPlugin
 		case oldImport(im):
-			return KindOldExtism
+			return kindOldExtism
 		case im.Module == "env" && strings.HasPrefix(im.Name, "proxy_"):
-			return KindProxyWasm
+			return kindProxyWasm
 		}
 	}
 	plugin := false
 	for _, ex := range m.Exports {
 		if strings.HasPrefix(ex.Name, "proxy_abi_version_") {
-			return KindProxyWasm
+			return kindProxyWasm
 		}
 		plugin = plugin || ex.Kind == wasm.KindFunc && ex.Func.String() == pluginSignature
 	}
 	if _, ok := m.Export("_start"); ok {
-		return KindCommand
+		return kindCommand
 	}
 	if plugin {
-		return KindPlugin
+		return kindPlugin
 	}
-	return KindUnknown
+	return kindUnknown
 }

@@ -12,17 +12,17 @@ import (
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		kind     host.Kind
+		kind     string
 		problems []string
 	}{
-		"echo":             {host.KindPlugin, nil},
-		"spin_start":       {host.KindPlugin, nil},
-		"old_extism":       {host.KindOldExtism, []string{"refused: uses the import names that Extism had before 1.0 (env.extism_...)"}},
-		"proxy_wasm":       {host.KindProxyWasm, []string{"refused: is a proxy-wasm filter"}},
-		"command":          {host.KindCommand, []string{"is a WASI command: it exports _start and no plugin functions"}},
-		"no_describe":      {host.KindUnknown, []string{"has no function that can be called as a plugin"}},
-		"memory_start":     {host.KindPlugin, []string{"refused: needs 2000 pages of memory at its start and may use 1024"}},
-		"import_signature": {host.KindPlugin, []string{"refused: imports extism:host/env.alloc as (i32) -> i32, but it is (i64) -> i64"}},
+		"echo":             {"plugin", nil},
+		"spin_start":       {"plugin", nil},
+		"old_extism":       {"old_extism", []string{"refused: uses the import names that Extism had before 1.0 (env.extism_...)"}},
+		"proxy_wasm":       {"proxy_wasm", []string{"refused: is a proxy-wasm filter"}},
+		"command":          {"wasi_command", []string{"is a WASI command: it exports _start and no plugin functions"}},
+		"no_describe":      {"unknown", []string{"has no function that can be called as a plugin"}},
+		"memory_start":     {"plugin", []string{"refused: needs 2000 pages of memory at its start and may use 1024"}},
+		"import_signature": {"plugin", []string{"refused: imports extism:host/env.alloc as (i32) -> i32, but it is (i64) -> i64"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,12 +32,12 @@ func TestInspect(t *testing.T) {
 			}
 			var got []string
 			for _, p := range in.Problems {
-				text := p.Text
-				if p.Refused {
+				text := p.Problem
+				if p.Err != nil {
 					text = "refused: " + text
 				}
 				if p.Hint == "" {
-					t.Errorf("%s: no hint", p.Text)
+					t.Errorf("%s: no hint", p.Problem)
 				}
 				got = append(got, text)
 			}
@@ -54,7 +54,7 @@ func TestInspect(t *testing.T) {
 func TestInspect_notModules(t *testing.T) {
 	t.Parallel()
 	in, err := host.Inspect("c", []byte("\x00asm\x0d\x00\x01\x00"))
-	if err != nil || in.Kind != host.KindComponent || len(in.Problems) != 1 || !in.Problems[0].Refused {
+	if err != nil || in.Kind != "component" || len(in.Problems) != 1 || in.Problems[0].Err == nil {
 		t.Errorf("component: %+v, %v", in, err)
 	}
 	for start, want := range map[string]string{
@@ -89,8 +89,8 @@ func FuzzInspect(f *testing.F) {
 			return
 		}
 		for _, p := range in.Problems {
-			if p.Text == "" || p.Hint == "" || strings.ContainsAny(p.Text+p.Hint, "\n\x1b\x00") {
-				t.Fatalf("%q; %q", p.Text, p.Hint)
+			if p.Problem == "" || p.Hint == "" || strings.ContainsAny(p.Problem+p.Hint, "\n\x1b\x00") {
+				t.Fatalf("%q; %q", p.Problem, p.Hint)
 			}
 		}
 	})

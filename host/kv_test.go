@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/capability/kv"
 	"github.com/mortise-dev/mortise/host/hosttest"
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // first encodes an input of the guests kv and its like: a part behind its
@@ -34,7 +35,7 @@ func wantAnswer(t *testing.T, m *host.Module, export, input string, n int64, tex
 	}
 }
 
-func wantFault(t *testing.T, err error, kind host.TrapKind, detail string) {
+func wantFault(t *testing.T, err error, kind host.Reason, detail string) {
 	t.Helper()
 	var trap *host.TrapError
 	if !errors.As(err, &trap) || trap.Kind != kind || !strings.Contains(trap.Detail, detail) {
@@ -54,7 +55,7 @@ func keyList(keys ...string) string {
 
 func TestKV_guest(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: kv.NewMemory()}}}})
 		wantAnswer(t, m, "get", first("a", ""), 0, "")
@@ -82,7 +83,7 @@ func TestKV_guest(t *testing.T) {
 // TestKV_names: modules whose names look alike in errors and logs do not share a namespace, and a swap keeps it.
 func TestKV_names(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		h, store := newHost(t, host.Config{Engine: hosttest.Engine(e)}), kv.NewMemory()
 		grants := host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: store}}}
@@ -115,20 +116,20 @@ func TestKV_names(t *testing.T) {
 
 func TestKV_refused(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		store := kv.NewMemory()
 		m := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: store, Namespace: "n", Keys: 2, Bytes: 40, KeyBytes: 10, ValueBytes: 20}}}})
 		key := strings.Repeat("k", 11)
-		wantAnswer(t, m, "get", first(key, ""), int64(host.CodeTooLarge), "too large: kv_get: the key has 11 bytes, 10 are allowed")
-		wantAnswer(t, m, "list", first("", key), int64(host.CodeTooLarge), "too large: kv_list: a key has at most 10 bytes")
-		wantAnswer(t, m, "get", first("", ""), int64(host.CodeInvalid), "invalid: kv_get: the key is empty")
-		wantAnswer(t, m, "set", first("", "v"), int64(host.CodeInvalid), "invalid: kv_set: the key is empty")
-		wantAnswer(t, m, "set", first("a", strings.Repeat("v", 21)), int64(host.CodeTooLarge), "too large: kv_set: the value has 21 bytes, 20 are allowed")
+		wantAnswer(t, m, "get", first(key, ""), int64(engine.CodeTooLarge), "too large: kv_get: the key has 11 bytes, 10 are allowed")
+		wantAnswer(t, m, "list", first("", key), int64(engine.CodeTooLarge), "too large: kv_list: a key has at most 10 bytes")
+		wantAnswer(t, m, "get", first("", ""), int64(engine.CodeInvalid), "invalid: kv_get: the key is empty")
+		wantAnswer(t, m, "set", first("", "v"), int64(engine.CodeInvalid), "invalid: kv_set: the key is empty")
+		wantAnswer(t, m, "set", first("a", strings.Repeat("v", 21)), int64(engine.CodeTooLarge), "too large: kv_set: the value has 21 bytes, 20 are allowed")
 		wantAnswer(t, m, "set", first("a", strings.Repeat("v", 20)), 0, "")
-		wantAnswer(t, m, "set", first("b", strings.Repeat("v", 19)), int64(host.CodeQuota), "quota: kv_set: the quota is used up")
+		wantAnswer(t, m, "set", first("b", strings.Repeat("v", 19)), int64(engine.CodeQuota), "quota: kv_set: the quota is used up")
 		wantAnswer(t, m, "set", first("b", strings.Repeat("v", 18)), 0, "")
-		wantAnswer(t, m, "set", first("c", ""), int64(host.CodeQuota), "quota: kv_set: the quota is used up")
+		wantAnswer(t, m, "set", first("c", ""), int64(engine.CodeQuota), "quota: kv_set: the quota is used up")
 		if s := m.Stats(); s.Denied != 5 || s.Failures != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -136,11 +137,11 @@ func TestKV_refused(t *testing.T) {
 		if err := store.Set(t.Context(), "n", "a", make([]byte, 21), kv.Quota{Keys: 9, Bytes: 99}); err != nil {
 			t.Fatal(err)
 		}
-		wantAnswer(t, m, "get", first("a", ""), int64(host.CodeTooLarge), "too large: kv_get: the value has 21 bytes, 20 are allowed")
+		wantAnswer(t, m, "get", first("a", ""), int64(engine.CodeTooLarge), "too large: kv_get: the value has 21 bytes, 20 are allowed")
 
 		reader := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: store, Namespace: "n", ReadOnly: true}}}})
-		wantAnswer(t, reader, "set", first("a", ""), int64(host.CodeDenied), "denied: kv_set: the operator granted reading only")
-		wantAnswer(t, reader, "delete", first("a", ""), int64(host.CodeDenied), "denied: kv_delete: the operator granted reading only")
+		wantAnswer(t, reader, "set", first("a", ""), int64(engine.CodeDenied), "denied: kv_set: the operator granted reading only")
+		wantAnswer(t, reader, "delete", first("a", ""), int64(engine.CodeDenied), "denied: kv_delete: the operator granted reading only")
 		wantAnswer(t, reader, "list", first("", ""), 1, keyList("a", "b"))
 		other := load(t, e, host.Spec{Path: wat("kv"), Name: "other", Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: store}}}})
 		wantAnswer(t, other, "list", first("", ""), 0, "")
@@ -154,7 +155,7 @@ func TestKV_refused(t *testing.T) {
 
 func TestKV_notGranted(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		_, err := newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("kv")})
 		var bad *host.LoadError
@@ -169,7 +170,7 @@ func TestKV_notGranted(t *testing.T) {
 		}
 	})
 	in, err := host.Inspect("kv", watBytes(t, "kv"))
-	if err != nil || len(in.Problems) != 4 || in.Problems[0].Refused || in.Problems[0].Text != "imports mortise:host/1.kv_get, which needs the capability kv" {
+	if err != nil || len(in.Problems) != 4 || in.Problems[0].Err != nil || in.Problems[0].Problem != "imports mortise:host/1.kv_get, which needs the capability kv" {
 		t.Errorf("%+v, %v", in, err)
 	}
 }
@@ -204,7 +205,7 @@ func (s stubbornKV) Get(ctx context.Context, _, _ string) (value []byte, found b
 
 func TestKV_faultyStore(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		var lines logBuffer
 		h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&lines, slog.LevelWarn)})
@@ -235,7 +236,7 @@ func TestKV_faultyStore(t *testing.T) {
 // call, however it ends.
 func TestKV_blocking(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		entered := make(chan struct{}, 1)
 		wait := func(ctx context.Context) error {
@@ -277,7 +278,7 @@ func TestKV_blocking(t *testing.T) {
 // TestKV_flood holds that a guest which does nothing else than ask is stopped.
 func TestKV_flood(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{
 			Path: wat("kv"), Limits: host.Limits{Timeout: 100 * time.Millisecond},
@@ -292,7 +293,7 @@ func TestKV_flood(t *testing.T) {
 
 func TestKV_reentry(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		var m *host.Module
 		var inner error

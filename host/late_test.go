@@ -26,7 +26,7 @@ func dawdle() []byte {
 }
 
 // dawdler loads the guest with a function of the embedder.
-func dawdler(t *testing.T, e host.EngineName, limits host.Limits, logs *logBuffer, f func(ctx context.Context) error) *host.Module {
+func dawdler(t *testing.T, e string, limits host.Limits, logs *logBuffer, f func(ctx context.Context) error) *host.Module {
 	t.Helper()
 	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Limits: limits, Logger: logger(logs, 0)})
 	m, err := h.Load(t.Context(), host.Spec{Name: "dawdler", Wasm: dawdle(), Grants: host.Grants{Functions: []host.Function{{
@@ -49,14 +49,14 @@ func pass(d time.Duration) {
 func TestModule_late(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines() {
-		t.Run(string(e), func(t *testing.T) {
+		t.Run(e, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { lateCalls(t, e) })
 		})
 	}
 }
 
-func lateCalls(t *testing.T, e host.EngineName) {
+func lateCalls(t *testing.T, e string) {
 	t.Helper()
 	logs := &logBuffer{}
 	var late time.Duration
@@ -116,7 +116,7 @@ func lateCalls(t *testing.T, e host.EngineName) {
 	}
 }
 
-func trapKind(cancelled bool) host.TrapKind {
+func trapKind(cancelled bool) host.Reason {
 	if cancelled {
 		return host.TrapCancelled
 	}
@@ -127,7 +127,7 @@ func trapKind(cancelled bool) host.TrapKind {
 func TestModule_late_session(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines() {
-		t.Run(string(e), func(t *testing.T) {
+		t.Run(e, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				h := newHost(t, host.Config{Engine: hosttest.Engine(e), Limits: host.Limits{Timeout: time.Second, LateTime: time.Second}})
@@ -168,7 +168,7 @@ func TestModule_late_session(t *testing.T) {
 func TestModule_late_prompt(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines() {
-		t.Run(string(e), func(t *testing.T) {
+		t.Run(e, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				m := dawdler(t, e, host.Limits{Timeout: time.Minute}, &logBuffer{}, func(ctx context.Context) error {
@@ -195,7 +195,7 @@ func TestModule_late_prompt(t *testing.T) {
 func TestModule_Close_abandons(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines() {
-		t.Run(string(e), func(t *testing.T) {
+		t.Run(e, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				done, release := make(chan error, 1), make(chan struct{})
@@ -233,7 +233,7 @@ func TestModule_Close_abandons(t *testing.T) {
 func TestModule_Close_wakes(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines() {
-		t.Run(string(e), func(t *testing.T) {
+		t.Run(e, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				m := load(t, e, host.Spec{Path: wat("sleeper"), Grants: host.Grants{Clock: true}, Limits: host.Limits{Timeout: time.Hour}})
@@ -261,7 +261,7 @@ func TestModule_Close_wakes(t *testing.T) {
 func TestModule_late_window(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := dawdler(t, host.EngineNative, host.Limits{Timeout: time.Second, LateTime: 3 * time.Second}, &logBuffer{}, func(context.Context) error {
+		m := dawdler(t, hosttest.Native, host.Limits{Timeout: time.Second, LateTime: 3 * time.Second}, &logBuffer{}, func(context.Context) error {
 			pass(3 * time.Second)
 			return nil
 		})
@@ -295,7 +295,7 @@ func TestModule_late_kv(t *testing.T) {
 		sec(sCode, body(opI64Const, 1, opCall, 1, opCall, 0)),
 	)
 	for _, e := range engines() {
-		t.Run(string(e), func(t *testing.T) {
+		t.Run(e, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				m := load(t, e, host.Spec{

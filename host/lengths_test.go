@@ -29,7 +29,7 @@ func TestImports_lengths(t *testing.T) {
 	t.Parallel()
 	offered := host.Offered()
 	table := lengths()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		for _, id := range slices.SortedFunc(maps.Keys(offered), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 			all, known := table[id[1]]
@@ -46,7 +46,7 @@ func TestImports_lengths(t *testing.T) {
 // TestImports_lengths_function does the same for what a function of the embedder moves.
 func TestImports_lengths_function(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		lengthyCall{e, [2]string{"extism:host/user", "read_block"}, "(i64) -> ()", lengthy{0, []arg{fill(long)}, charged{}}}.test(t)
 		lengthyCall{e, [2]string{"extism:host/user", "read_memory"}, "(i32, i32) -> ()", lengthy{1, []arg{0, long}, charged{}}}.test(t)
@@ -92,7 +92,7 @@ func TestImports_lengths_table(t *testing.T) {
 
 // lengthyCall is a call of an import on an engine.
 type lengthyCall struct {
-	engine    host.EngineName
+	engine    string
 	id        [2]string
 	signature string
 	lengthy
@@ -101,7 +101,7 @@ type lengthyCall struct {
 func (c lengthyCall) test(t *testing.T) {
 	t.Helper()
 	m := c.load(t, time.Minute)
-	if c.engine == host.EngineNative { // the other one counts no fuel
+	if c.engine == hosttest.Native { // the other one counts no fuel
 		_, err := m.Call(c.context(t), "once", c.input())
 		c.check(t, m, err)
 	}
@@ -130,7 +130,7 @@ func (c lengthyCall) check(t *testing.T, m *host.Module, err error) {
 	trap, _ := errors.AsType[*host.TrapError](err)
 	switch want := c.want.(type) {
 	case charged:
-		if fuel := m.Stats().Fuel; fuel < long/64 {
+		if fuel := m.Stats().Fuel; fuel < int64(long/64) {
 			t.Errorf("%s, parameter %d: %d units for 64 MB, and %v", c.id[1], c.param, fuel, err)
 		}
 	case trapped:

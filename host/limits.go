@@ -34,7 +34,7 @@ type Limits struct {
 	// that the host moves for the guest. The count is the same
 	// on every machine. Default 100,000,000,000, with which a guest in Go computes
 	// for some five seconds, so that Timeout comes first when neither is set.
-	// [EngineExtism] does not count, and neither does a module whose [Info].Metered is false.
+	// The Extism engine does not count, and neither does a module whose [Info].Metered is false.
 	Fuel int64
 	// InitTimeout bounds the time to make an instance: its start function and
 	// its runtime's initialisation. Default 5 s.

@@ -1,8 +1,6 @@
 package host
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,25 +98,12 @@ func linkName(name string, taken links, functions []Function) *problem {
 }
 
 func readLink(l Link, limits Limits) (engine.Linked, LinkInfo, *problem) {
-	none := engine.Linked{}
 	if l.Path == "" && l.Wasm == nil {
-		return none, LinkInfo{}, &problem{"has neither Path nor Wasm", "set one of them", ErrInvalid}
+		return engine.Linked{}, LinkInfo{}, &problem{"has neither Path nor Wasm", "set one of them", ErrInvalid}
 	}
-	bin, bad := read(Spec{Path: l.Path, Wasm: l.Wasm, Limits: limits})
-	if bad != nil {
-		return none, LinkInfo{}, bad
-	}
-	sum := sha256.Sum256(bin)
-	info := LinkInfo{Name: engine.Clean(l.Name, engine.MaxName), SHA256: hex.EncodeToString(sum[:]), Size: len(bin)}
-	if bad := checksum(l.SHA256, info.SHA256); bad != nil {
-		return none, info, bad
-	}
-	parsed, err := wasm.Parse(bin)
-	if err != nil {
-		p := parseProblem(bin, err)
-		return none, info, &p
-	}
-	return engine.Linked{Name: l.Name, Wasm: bin, Parsed: parsed}, info, nil
+	b, bad := open(l.Path, l.Wasm, l.SHA256, limits.ModuleBytes)
+	info := LinkInfo{Name: engine.Clean(l.Name, engine.MaxName), SHA256: b.sha256, Size: len(b.bin)}
+	return engine.Linked{Name: l.Name, Wasm: b.bin, Parsed: b.parsed}, info, bad
 }
 
 // importProblem compares an import with the link that it names.

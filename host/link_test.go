@@ -23,7 +23,7 @@ func linkSpec(limits host.Limits) host.Spec {
 // TestLinks_peer runs go-sdk's own pair of modules.
 func TestLinks_peer(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: peer(t, "main"), Links: []host.Link{{Name: "lib", Path: peer(t, "lib")}}})
 		for range 3 {
@@ -40,7 +40,7 @@ func TestLinks_peer(t *testing.T) {
 // finds it as after its start function and _initialize, which ran once.
 func TestLinks_fresh(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, linkSpec(host.Limits{Instances: 1}))
+	m := load(t, hosttest.Native, linkSpec(host.Limits{Instances: 1}))
 	for range 3 {
 		var refused *host.GuestError
 		if _, err := m.Call(t.Context(), "fresh", nil); !errors.As(err, &refused) || refused.Code != 411 {
@@ -56,8 +56,8 @@ func TestLinks_fresh(t *testing.T) {
 // TestLinks_traps stops what a linked module does as if the main one did it.
 func TestLinks_traps(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, linkSpec(host.Limits{Timeout: 50 * time.Millisecond}))
-	for export, kind := range map[string]host.TrapKind{
+	m := load(t, hosttest.Native, linkSpec(host.Limits{Timeout: 50 * time.Millisecond}))
+	for export, kind := range map[string]host.Reason{
 		"spin": host.TrapDeadline, "fib": host.TrapDeadline, "break": host.TrapFault, "outside": host.TrapFault,
 	} {
 		begin := time.Now()
@@ -75,7 +75,7 @@ func TestLinks_traps(t *testing.T) {
 func TestLinks_fuel(t *testing.T) {
 	t.Parallel()
 	const cost = 100*(100*7+2+9) + 5
-	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native)})
 	for _, limit := range []int64{0, cost, cost - 1, cost / 2, 3} {
 		m, err := h.Load(t.Context(), linkSpec(host.Limits{Timeout: time.Minute, Fuel: limit}))
 		if limit == 3 { // not enough for the start functions
@@ -152,7 +152,7 @@ func TestLinks_refused(t *testing.T) {
 		if c.main == nil {
 			c.main = watBytes(t, "echo")
 		}
-		_, err := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)}).Load(t.Context(), host.Spec{Name: "main", Wasm: c.main, Links: c.links})
+		_, err := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native)}).Load(t.Context(), host.Spec{Name: "main", Wasm: c.main, Links: c.links})
 		var bad *host.LoadError
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) || c.kind != nil && !errors.Is(err, c.kind) {
 			t.Errorf("got  %v\nwant %s", err, c.want)
@@ -162,7 +162,7 @@ func TestLinks_refused(t *testing.T) {
 	if _, err := newHost(t, host.Config{}).Load(t.Context(), both); !errors.Is(err, host.ErrInvalid) || !strings.Contains(err.Error(), `has a link named "mine", and Grants.Functions offers`) {
 		t.Errorf("a link and functions of one name: %v", err)
 	}
-	_, err := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineExtism)}).Load(t.Context(), linkSpec(host.Limits{}))
+	_, err := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Extism)}).Load(t.Context(), linkSpec(host.Limits{}))
 	const want = `the link "base" imports from mortise:host/1, which only the main module can on this engine`
 	if !errors.Is(err, host.ErrInvalid) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)

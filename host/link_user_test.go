@@ -13,7 +13,7 @@ import (
 // error of a missing import advises. The embedder's own functions are never replaced by it.
 func TestLinks_user(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		spec := host.Spec{Path: wat("link_user")}
 		h := newHost(t, host.Config{Engine: hosttest.Engine(e)})

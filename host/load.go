@@ -39,18 +39,10 @@ var settings = regexp.MustCompile(`\b(Spec|Limits|Grants)\.[A-Z][A-Za-z0-9]*|\bh
 // check reads the binary and everything that can be known without compiling it.
 func check(spec Spec) (engine.Source, Info, error) {
 	src := engine.Source{Name: engine.Clean(spec.Name, engine.MaxName), Limits: spec.Limits.bounds()}
-	bin, bad := read(spec)
+	opened, bad := open(spec.Path, spec.Wasm, spec.SHA256, spec.Limits.ModuleBytes)
+	info := Info{SHA256: opened.sha256, Size: len(opened.bin)}
 	if bad != nil {
-		return src, Info{}, loadError(spec, *bad)
-	}
-	sum := sha256.Sum256(bin)
-	info := Info{SHA256: hex.EncodeToString(sum[:]), Size: len(bin)}
-	if bad = checksum(spec.SHA256, info.SHA256); bad != nil {
 		return src, info, loadError(spec, *bad)
-	}
-	parsed, err := wasm.Parse(bin)
-	if err != nil {
-		return src, info, loadError(spec, parseProblem(bin, err))
 	}
 	if src.Links, info.Links, bad = checkLinks(spec); bad != nil {
 		return src, info, loadError(spec, *bad)
@@ -59,13 +51,13 @@ func check(spec Spec) (engine.Source, Info, error) {
 	for _, l := range src.Links {
 		byName[l.Name] = l.Parsed
 	}
-	for _, p := range append(problems(parsed, spec.Limits.MemoryPages, byName, &spec.Grants), required(parsed, spec.Require)...) {
+	for _, p := range append(problems(opened.parsed, spec.Limits.MemoryPages, byName, &spec.Grants), required(opened.parsed, spec.Require)...) {
 		if p.err != nil {
 			return src, info, loadError(spec, p)
 		}
 	}
-	src.Wasm, src.Parsed = bin, parsed
-	for _, ex := range parsed.Exports {
+	src.Wasm, src.Parsed = opened.bin, opened.parsed
+	for _, ex := range src.Parsed.Exports {
 		if callable(ex) {
 			info.Exports = append(info.Exports, ex.Name)
 		}
@@ -73,43 +65,72 @@ func check(spec Spec) (engine.Source, Info, error) {
 	return src, info, nil
 }
 
-// read returns the bytes of the binary, at most Limits.ModuleBytes of them. They are
+// binary is a module that was read.
+type binary struct {
+	bin    []byte
+	sha256 string
+	parsed *wasm.Module
+}
+
+// open reads a module and compares it with its checksum.
+func open(path string, given []byte, sum string, most int) (b binary, bad *problem) {
+	if b.bin, bad = read(path, given, most); bad != nil {
+		return b, bad
+	}
+	digest := sha256.Sum256(b.bin)
+	b.sha256 = hex.EncodeToString(digest[:])
+	if bad := checksum(sum, b.sha256); bad != nil {
+		return b, bad
+	}
+	var err error
+	if b.parsed, err = wasm.Parse(b.bin); err != nil {
+		p := parseProblem(b.bin, err)
+		return b, &p
+	}
+	return b, nil
+}
+
+// read returns the bytes of a binary, at most so many of them. They are
 // the host's own: what is made of them later must not change with the embedder's.
-func read(spec Spec) ([]byte, *problem) {
+func read(path string, given []byte, most int) ([]byte, *problem) {
 	tooLarge := &problem{
-		text: fmt.Sprintf("is larger than %d bytes", spec.Limits.ModuleBytes),
+		text: fmt.Sprintf("is larger than %d bytes", most),
 		hint: "strip it, or raise Limits.ModuleBytes",
 		err:  ErrLimit,
 	}
-	if spec.Wasm != nil {
-		if len(spec.Wasm) > spec.Limits.ModuleBytes {
+	if given != nil {
+		if len(given) > most {
 			return nil, tooLarge
 		}
-		return bytes.Clone(spec.Wasm), nil
+		return bytes.Clone(given), nil
 	}
-	info, err := os.Stat(spec.Path)
+	unreadable := func(err error, hint string) *problem {
+		return &problem{"cannot be read", hint, fmt.Errorf("%w: %w", ErrUnreadable, err)}
+	}
+	const forUser = "make the file readable for this user"
+	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &problem{"was not found", "check the path, or build the module first", fmt.Errorf("%w: %w", ErrNotFound, err)}
 	case err != nil:
-		return nil, &problem{"cannot be read", "make the file readable for this user", fmt.Errorf("%w: %w", ErrUnreadable, err)}
+		return nil, unreadable(err, forUser)
 	case info.IsDir():
 		return nil, &problem{"is a directory", "give the path of the .wasm file in it", ErrUnreadable}
 	case !info.Mode().IsRegular():
 		return nil, &problem{"is not a regular file", "give the path of a .wasm file", ErrUnreadable}
-	case info.Size() > int64(spec.Limits.ModuleBytes):
+	case info.Size() > int64(most):
 		return nil, tooLarge
 	}
-	f, err := os.Open(spec.Path)
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, &problem{"cannot be read", "make the file readable for this user", fmt.Errorf("%w: %w", ErrUnreadable, err)}
+		return nil, unreadable(err, forUser)
 	}
 	defer f.Close()
-	bin, err := io.ReadAll(io.LimitReader(f, int64(spec.Limits.ModuleBytes)+1))
+	bin, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err != nil {
-		return nil, &problem{"cannot be read", "check the disk", fmt.Errorf("%w: %w", ErrUnreadable, err)}
+		return nil, unreadable(err, "check the disk")
 	}
-	if len(bin) > spec.Limits.ModuleBytes {
+	if len(bin) > most {
 		return nil, tooLarge
 	}
 	return bin, nil

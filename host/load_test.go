@@ -131,7 +131,7 @@ func TestHost_New_refuses(t *testing.T) {
 func TestHost_New_warnsOfWASIOutput(t *testing.T) {
 	t.Setenv("EXTISM_ENABLE_WASI_OUTPUT", "1")
 	var lines logBuffer
-	newHost(t, host.Config{Engine: hosttest.Engine(host.EngineExtism), Logger: logger(&lines, slog.LevelWarn)})
+	newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Extism), Logger: logger(&lines, slog.LevelWarn)})
 	want := `level=WARN msg="guests write to stdout and stderr of this process" variable=EXTISM_ENABLE_WASI_OUTPUT hint="unset it"` + "\n"
 	if lines.String() != want {
 		t.Errorf("got %s\nwant %s", lines.String(), want)
@@ -169,7 +169,7 @@ func TestHost_Load_describesTheModule(t *testing.T) {
 			t.Fatal(err)
 		}
 		info := m.Info()
-		if m.Name() != "echo" || info.SHA256 != in.SHA256 || info.Size != in.Size || info.Engine != host.EngineNative ||
+		if m.Name() != "echo" || info.SHA256 != in.SHA256 || info.Size != in.Size || info.Engine != hosttest.Native ||
 			info.Compile <= 0 || info.Cached != (n == 1) || strings.Join(info.Exports, " ") != "echo nothing" {
 			t.Errorf("%+v", info)
 		}
@@ -192,7 +192,7 @@ func TestHost_Load_describesTheModule(t *testing.T) {
 // instance is made from them later.
 func TestHost_Load_ownBytes(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		bin := withSection(watBytes(t, "stateful"), "note", "text")
 		m := load(t, e, host.Spec{Name: "main", Wasm: bin})
@@ -208,7 +208,7 @@ func TestHost_Load_ownBytes(t *testing.T) {
 		}
 	})
 	main, base, middle := watBytes(t, "link_main"), watBytes(t, "link_base"), watBytes(t, "link_middle")
-	m := load(t, host.EngineNative, host.Spec{Name: "main", Wasm: main, Links: []host.Link{{Name: "base", Wasm: base}, {Name: "middle", Wasm: middle}}})
+	m := load(t, hosttest.Native, host.Spec{Name: "main", Wasm: main, Links: []host.Link{{Name: "base", Wasm: base}, {Name: "middle", Wasm: middle}}})
 	for _, bin := range [][]byte{main, base, middle} {
 		clear(bin)
 	}
@@ -220,7 +220,7 @@ func TestHost_Load_ownBytes(t *testing.T) {
 // TestHost_Load_largeNumbers: the largest numbers that a limit takes do not turn into small ones.
 func TestHost_Load_largeNumbers(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		most := time.Duration(math.MaxInt64)
 		m := load(t, e, host.Spec{Path: wat("generation"), Limits: host.Limits{

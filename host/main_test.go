@@ -20,39 +20,37 @@ import (
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
-// sharedCache saves compiling go-sdk's kernel again for each module.
-var sharedCache string
+// sharedCache keeps compiled modules from one run of the tests to the next. What compiles is tested in folders of its own.
+var sharedCache = filepath.Join(os.TempDir(), "mortise-host-test")
 
 // verifyResets is set where hosts check each reset, which benchmarks would measure.
 var verifyResets bool
 
 func TestMain(m *testing.M) {
 	host.CompileChild()
-	dir, err := os.MkdirTemp("", "mortise-host-test-")
-	if err != nil {
-		panic(err)
+	if dir, err := os.UserCacheDir(); err == nil {
+		sharedCache = filepath.Join(dir, "mortise-test")
 	}
-	sharedCache = dir
 	flag.Parse()
+	if testing.Short() {
+		long = 20 << 20
+	}
 	if bench := flag.Lookup("test.bench"); (bench == nil || bench.Value.String() == "") && os.Getenv(entrantVar) == "" {
 		verifyResets = true
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}))
+	goleak.VerifyTestMain(m)
 }
 
 // engines are what every suite runs on.
-func engines() []host.EngineName {
-	return []host.EngineName{host.EngineExtism, host.EngineNative}
+func engines() []string {
+	return []string{hosttest.Extism, hosttest.Native}
 }
 
 // onEngines runs a suite on every engine.
-func onEngines(t *testing.T, suite func(t *testing.T, e host.EngineName)) {
+func onEngines(t *testing.T, suite func(t *testing.T, e string)) {
 	t.Helper()
 	for _, e := range engines() {
-		t.Run(string(e), func(t *testing.T) {
+		t.Run(e, func(t *testing.T) {
 			t.Parallel()
 			suite(t, e)
 		})
@@ -83,7 +81,7 @@ func newHost(tb testing.TB, cfg host.Config) *host.Host {
 }
 
 // load loads spec on a host of its own.
-func load(tb testing.TB, e host.EngineName, spec host.Spec) *host.Module {
+func load(tb testing.TB, e string, spec host.Spec) *host.Module {
 	tb.Helper()
 	m, err := newHost(tb, host.Config{Engine: hosttest.Engine(e)}).Load(tb.Context(), spec)
 	if err != nil {

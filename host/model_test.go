@@ -13,11 +13,12 @@ import (
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/host/hosttest"
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 func TestModel(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		var asked atomic.Int64
 		ask := func(_ context.Context, request []byte) ([]byte, error) {
@@ -41,16 +42,16 @@ func TestModel(t *testing.T) {
 		m := load(t, e, host.Spec{Path: wat("model"), Grants: host.Grants{Capabilities: []host.Capability{&model.Grant{Ask: ask, Calls: 3, RequestBytes: 50, ReplyBytes: 100}}}})
 		wantAnswer(t, m, "ask", "question", 1, "QUESTION")
 		wantAnswer(t, m, "ask", "nothing", 0, "")
-		wantAnswer(t, m, "ask", "", int64(host.CodeInvalid), "invalid: model_ask: the request is empty")
-		wantAnswer(t, m, "ask", strings.Repeat("x", 51), int64(host.CodeTooLarge), "too large: model_ask: the request has 51 bytes, 50 are allowed")
-		wantAnswer(t, m, "ask", "long", int64(host.CodeTooLarge), "too large: model_ask: the answer has 101 bytes, 100 are allowed")
-		wantAnswer(t, m, "ask", "fail", int64(host.CodeFailed), "failed: model_ask: it did not work")
-		wantAnswer(t, m, "ask", "panic", int64(host.CodeFailed), "failed: model_ask: it did not work")
-		wantAnswer(t, m, "ask", "quota", int64(host.CodeQuota), "quota: model_ask: the quota is used up")
-		wantAnswer(t, m, "ask", "slow", int64(host.CodeTimeout), "timeout: model_ask: it took too long")
+		wantAnswer(t, m, "ask", "", int64(engine.CodeInvalid), "invalid: model_ask: the request is empty")
+		wantAnswer(t, m, "ask", strings.Repeat("x", 51), int64(engine.CodeTooLarge), "too large: model_ask: the request has 51 bytes, 50 are allowed")
+		wantAnswer(t, m, "ask", "long", int64(engine.CodeTooLarge), "too large: model_ask: the answer has 101 bytes, 100 are allowed")
+		wantAnswer(t, m, "ask", "fail", int64(engine.CodeFailed), "failed: model_ask: it did not work")
+		wantAnswer(t, m, "ask", "panic", int64(engine.CodeFailed), "failed: model_ask: it did not work")
+		wantAnswer(t, m, "ask", "quota", int64(engine.CodeQuota), "quota: model_ask: the quota is used up")
+		wantAnswer(t, m, "ask", "slow", int64(engine.CodeTimeout), "timeout: model_ask: it took too long")
 		before := asked.Load()
 		for range 2 { // the count starts again with each call
-			wantAnswer(t, m, "ask_on", "again", int64(host.CodeQuota), "quota: model_ask: 3 questions are allowed in a call")
+			wantAnswer(t, m, "ask_on", "again", int64(engine.CodeQuota), "quota: model_ask: 3 questions are allowed in a call")
 		}
 		if got := asked.Load() - before; got != 6 {
 			t.Errorf("the model was asked %d times", got)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/capability/model"
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // TestRole_longHead: JSON that is longer than any question may be is refused before a library reads it.
@@ -18,14 +19,14 @@ func TestRole_longHead(t *testing.T) {
 			sec(sFunc, enc(0)), sec(sExport, export("run", 0, 2)),
 			sec(sCode, body(0x42, head&0x7f|0x80, head>>7|0x80, 0, 0x10, 0, 0x42, 1, 0x10, 0, 0x10, 1, 0xa7)))
 	}
-	for head, want := range map[int]host.ErrorCode{13_024: host.CodeDenied, 13_025: host.CodeTooLarge} { // no role is named
-		onEngines(t, func(t *testing.T, e host.EngineName) {
+	for head, want := range map[int]engine.ErrorCode{13_024: engine.CodeDenied, 13_025: engine.CodeTooLarge} { // no role is named
+		onEngines(t, func(t *testing.T, e string) {
 			t.Helper()
 			m := load(t, e, host.Spec{Name: "asks", Wasm: asks(head), Grants: host.Grants{Capabilities: []host.Capability{&model.Grant{
 				RequestBytes: 2_000, Roles: map[string]model.Role{"small": {Answer: echo, WindowTokens: 400}},
 			}}}})
 			_, err := m.Call(t.Context(), "run", nil)
-			if said := (*host.GuestError)(nil); !errors.As(err, &said) || host.ErrorCode(int32(said.Code)) != want { //nolint:gosec // an i32
+			if said := (*host.GuestError)(nil); !errors.As(err, &said) || engine.ErrorCode(int32(said.Code)) != want { //nolint:gosec // an i32
 				t.Errorf("%d bytes: %v, want %v", head, err, want)
 			}
 		})

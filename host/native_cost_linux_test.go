@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -35,7 +36,7 @@ func TestInstance_cost(t *testing.T) {
 		return
 	}
 	const n = 64
-	m := load(t, host.EngineNative, host.Spec{Name: "redact", Wasm: goGuest(t)})
+	m := load(t, hosttest.Native, host.Spec{Name: "redact", Wasm: goGuest(t)})
 	heap, pages := heapInUse(), privatePages(t)
 	alive := make([]*host.Instance, 0, n)
 	for range n {

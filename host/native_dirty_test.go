@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
@@ -15,7 +14,6 @@ import (
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/capability/log"
 	"github.com/mortise-dev/mortise/host/hosttest"
-	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // yielding is a log that gives other goroutines a turn, so that a guest which logs
@@ -45,7 +43,7 @@ func TestNative_scattered(t *testing.T) {
 	for _, mode := range []string{"mapped", "threads that end", "blind", "portable"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative), Logger: slog.New(slog.NewTextHandler(yielding{}, nil))})
+			h := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native), Logger: slog.New(slog.NewTextHandler(yielding{}, nil))})
 			if mode == "portable" && !host.UsePortableMemory(h) {
 				t.Fatal("the engine has no portable memory")
 			}
@@ -103,7 +101,11 @@ func onThread(call caller) caller {
 
 func scatter(t *testing.T, call caller, rng *rand.Rand, want []byte) {
 	t.Helper()
-	for round := range 60 {
+	rounds := 60
+	if testing.Short() {
+		rounds = 20
+	}
+	for round := range rounds {
 		n := rng.IntN(20)
 		switch round % 10 {
 		case 7:

@@ -16,7 +16,7 @@ func onMemories(t *testing.T, suite func(t *testing.T, open func(guest string, l
 	for _, mode := range []string{"mapped", "portable"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
+			h := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native)})
 			if mode == "portable" && !host.UsePortableMemory(h) {
 				t.Fatal("the engine has no portable memory")
 			}

@@ -30,7 +30,7 @@ func fuelOf(ctx context.Context, m *host.Module, export string, input []byte) (i
 // busy loads the machine until stop is called, and counts its calls.
 func busy(t *testing.T) (calls func() int64, stop func()) {
 	t.Helper()
-	m := load(t, host.EngineNative, host.Spec{Path: wat("spin"), Limits: host.Limits{Instances: 4, Timeout: 5 * time.Millisecond}})
+	m := load(t, hosttest.Native, host.Spec{Path: wat("spin"), Limits: host.Limits{Instances: 4, Timeout: 5 * time.Millisecond}})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for range 4 {
@@ -46,7 +46,7 @@ func busy(t *testing.T) (calls func() int64, stop func()) {
 // TestFuel_exact compares with the documented cost, within one slice and over many.
 func TestFuel_exact(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, host.Spec{Path: wat("fuel"), Limits: host.Limits{Timeout: time.Minute}})
+	m := load(t, hosttest.Native, host.Spec{Path: wat("fuel"), Limits: host.Limits{Timeout: time.Minute}})
 	for _, n := range []int{1, 2, 1000, 87_380, 87_381, 87_382, 1_000_000} {
 		if used, err := fuelOf(t.Context(), m, "count", rounds(n)); err != nil || used != loopCost(n) {
 			t.Errorf("%d rounds used %d units (%v), want %d", n, used, err, loopCost(n))
@@ -57,7 +57,7 @@ func TestFuel_exact(t *testing.T) {
 // TestFuel_limit gives exactly what a loop needs, and one unit less.
 func TestFuel_limit(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native)})
 	for _, n := range []int{1, 1000, 87_381, 300_000} {
 		for _, less := range []int64{0, 1} {
 			limit := loopCost(n) - less
@@ -89,7 +89,7 @@ func TestFuel_limit(t *testing.T) {
 // from the counter at once or later, and a unit too few ends the call each time.
 func TestFuel_hostWork(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native)})
 	open := func(fuel int64) *host.Module {
 		m, err := h.Load(t.Context(), host.Spec{Path: wat("echo"), Limits: host.Limits{Timeout: time.Minute, Fuel: fuel}})
 		if err != nil {
@@ -126,7 +126,7 @@ func TestFuel_sameUnderLoad(t *testing.T) {
 	// vector and 1 for the byte.
 	const limit, dot = 3_000_000, 6*1000 + 11 + 2
 	run := func() string {
-		m := load(t, host.EngineNative, host.Spec{Path: wat("fuel"), Limits: host.Limits{Timeout: time.Minute, Fuel: limit}})
+		m := load(t, hosttest.Native, host.Spec{Path: wat("fuel"), Limits: host.Limits{Timeout: time.Minute, Fuel: limit}})
 		var out strings.Builder
 		for range 5 {
 			used, err := fuelOf(t.Context(), m, "dots", nil)

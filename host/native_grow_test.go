@@ -8,13 +8,12 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/hosttest"
-	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // growing is grows.wat in one instance, reset in some way.
 func growing(t *testing.T, grants host.Grants, prepare func(*host.Host), pages int) *host.Module {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native)})
 	prepare(h)
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("grows"), Grants: grants, Limits: host.Limits{Instances: 1, MemoryPages: pages, Timeout: time.Minute}})
 	if err != nil {
@@ -123,7 +122,7 @@ func TestNative_growSession(t *testing.T) {
 // TestStats_replacedBy counts each reason apart.
 func TestStats_replacedBy(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, host.Spec{Path: wat("secrets")})
+	m := load(t, hosttest.Native, host.Spec{Path: wat("secrets")})
 	for range 2 {
 		if _, err := m.Call(t.Context(), "write_close", nil); err != nil {
 			t.Fatal(err)
@@ -131,25 +130,25 @@ func TestStats_replacedBy(t *testing.T) {
 	}
 	_, err := m.Call(t.Context(), "header_top", nil)
 	_ = wantTrap(t, err, host.TrapFault)
-	spin := load(t, host.EngineNative, host.Spec{Path: wat("spin"), Limits: host.Limits{Fuel: 1 << 20}})
+	spin := load(t, hosttest.Native, host.Spec{Path: wat("spin"), Limits: host.Limits{Fuel: 1 << 20}})
 	_, err = spin.Call(t.Context(), spin.Info().Exports[0], nil)
 	_ = wantTrap(t, err, host.TrapFuel)
-	exit := load(t, host.EngineNative, host.Spec{Path: wat("proc_exit")})
+	exit := load(t, hosttest.Native, host.Spec{Path: wat("proc_exit")})
 	call(t, exit, "zero", "", "")
 	_, err = exit.Call(t.Context(), "three", nil)
 	_ = wantTrap(t, err, host.TrapExit)
-	table := load(t, host.EngineNative, host.Spec{Path: wat("table_grow")})
+	table := load(t, hosttest.Native, host.Spec{Path: wat("table_grow")})
 	if _, err := table.Call(t.Context(), "size", nil); err == nil {
 		t.Error("the table is empty")
 	}
 	for _, c := range []struct {
 		m    *host.Module
-		want map[host.Replacement]int64
+		want map[host.Reason]int64
 	}{
-		{m, map[host.Replacement]int64{host.ReplacedFiles: 2, "trap": 1}},
-		{spin, map[host.Replacement]int64{"fuel": 1}},
-		{exit, map[host.Replacement]int64{host.ReplacedExit: 2}},
-		{table, map[host.Replacement]int64{host.ReplacedState: 1}},
+		{m, map[host.Reason]int64{host.ReplacedFiles: 2, "trap": 1}},
+		{spin, map[host.Reason]int64{"fuel": 1}},
+		{exit, map[host.Reason]int64{host.ReplacedExit: 2}},
+		{table, map[host.Reason]int64{host.ReplacedState: 1}},
 	} {
 		if s := c.m.Stats(); fmt.Sprint(s.ReplacedBy) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %v, want %v", c.m.Name(), s.ReplacedBy, c.want)

@@ -58,7 +58,7 @@ func attacks() []attack {
 // the longest that either took.
 func watch(t *testing.T) (stop func() (gc, neighbour time.Duration)) {
 	t.Helper()
-	m := load(t, host.EngineNative, host.Spec{Path: wat("echo"), Limits: host.Limits{Timeout: time.Minute}})
+	m := load(t, hosttest.Native, host.Spec{Path: wat("echo"), Limits: host.Limits{Timeout: time.Minute}})
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	var gc, neighbour time.Duration
@@ -106,7 +106,7 @@ func TestNative_stubborn(t *testing.T) {
 		}
 		return 0
 	}))
-	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native)})
 	for _, a := range attacks() {
 		hit := a.prepare(t, h)
 		alone := a.run(t, hit)
@@ -201,7 +201,7 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 // TestNative_lists refuses a list that would keep the engine busy for long.
 func TestNative_lists(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, host.Spec{Path: wat("host_loops"), Limits: host.Limits{Timeout: time.Minute}})
+	m := load(t, hosttest.Native, host.Spec{Path: wat("host_loops"), Limits: host.Limits{Timeout: time.Minute}})
 	_, err := m.Call(t.Context(), "poll_many", nil)
 	if trap := wantTrap(t, err, host.TrapFault); trap.Detail != "poll_oneoff: 800000 entries, and 4096 are allowed" {
 		t.Errorf("%v", err)
@@ -212,7 +212,7 @@ func TestNative_lists(t *testing.T) {
 // module that starts with more than that.
 func TestNative_tables(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, host.Spec{Path: wat("table_grow"), Limits: host.Limits{Instances: 1}})
+	m := load(t, hosttest.Native, host.Spec{Path: wat("table_grow"), Limits: host.Limits{Instances: 1}})
 	for range 2 {
 		for export, want := range map[string]uint32{"grow": math.MaxUint32, "size": 10} {
 			_, err := m.Call(t.Context(), export, nil)
@@ -222,7 +222,7 @@ func TestNative_tables(t *testing.T) {
 			}
 		}
 	}
-	_, err := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)}).Load(t.Context(), host.Spec{Path: wat("table_start")})
+	_, err := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native)}).Load(t.Context(), host.Spec{Path: wat("table_start")})
 	if !errors.Is(err, host.ErrLimit) {
 		t.Errorf("a table of 100 million elements: %v", err)
 	}

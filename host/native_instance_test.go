@@ -13,7 +13,7 @@ import (
 // instance and in those made from its template.
 func TestInstance_startData(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("start_data")})
 		for range 3 {
@@ -32,7 +32,7 @@ func TestInstance_startData(t *testing.T) {
 // TestInstance_dataOutOfBounds wants the engine's own words, whichever side copies.
 func TestInstance_dataOutOfBounds(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		_, err := newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("data_out_of_bounds")})
 		const want = "data[1]: out of bounds memory access; see what the module does when it starts"

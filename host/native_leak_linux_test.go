@@ -76,7 +76,7 @@ func residentKiB(t *testing.T, smaps []byte) (sum int) {
 // closes everything.
 func trapRound(t *testing.T, portable bool, calls int) (open holding) {
 	t.Helper()
-	h, err := host.New(host.Config{Engine: hosttest.Engine(host.EngineNative), CacheDir: sharedCache})
+	h, err := host.New(host.Config{Engine: hosttest.Engine(hosttest.Native), CacheDir: sharedCache})
 	if err != nil {
 		t.Fatal(err)
 	}

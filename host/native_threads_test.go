@@ -51,14 +51,14 @@ func TestThreads_refused(t *testing.T) {
 	t.Parallel()
 	shared := func(limits ...any) []byte { return wasmOf(sec(sMemory, enc(limits...))) }
 	for _, c := range []struct {
-		e    host.EngineName
+		e    string
 		bin  []byte
 		want string
 		kind error
 	}{
-		{host.EngineNative, shared(3, 1, leb(65_536)), "has a shared memory of up to 65536 pages and may use 1024; raise Limits.MemoryPages, or link it with a smaller --max-memory", host.ErrLimit},
-		{host.EngineNative, shared(2, 1), "has a shared memory without a maximum; link it with --max-memory", host.ErrInvalid},
-		{host.EngineExtism, watBytes(t, "threads"), "is refused by the engine: section memory: shared memory requested but threads feature not enabled", host.ErrInvalid},
+		{hosttest.Native, shared(3, 1, leb(65_536)), "has a shared memory of up to 65536 pages and may use 1024; raise Limits.MemoryPages, or link it with a smaller --max-memory", host.ErrLimit},
+		{hosttest.Native, shared(2, 1), "has a shared memory without a maximum; link it with --max-memory", host.ErrInvalid},
+		{hosttest.Extism, watBytes(t, "threads"), "is refused by the engine: section memory: shared memory requested but threads feature not enabled", host.ErrInvalid},
 	} {
 		_, err := newHost(t, host.Config{Engine: hosttest.Engine(c.e)}).Load(t.Context(), host.Spec{Name: "shared", Wasm: c.bin})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {

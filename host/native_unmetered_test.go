@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // typedReferences is a guest that the rewriter refuses, because it calls through a typed reference.
@@ -29,9 +30,9 @@ func TestUnmetered(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
-		if info := load(t, e, host.Spec{Path: wat("echo")}).Info(); info.Metered != (e == host.EngineNative) || len(info.Notes) == 0 != info.Metered {
+		if info := load(t, e, host.Spec{Path: wat("echo")}).Info(); info.Metered != (e == hosttest.Native) || len(info.Notes) == 0 != info.Metered {
 			t.Errorf("echo: metered %t, notes %q", info.Metered, info.Notes)
 		}
 	})

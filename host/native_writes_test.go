@@ -32,7 +32,7 @@ const (
 // storesModule is stores.wat in one instance, on a host that prepare has changed.
 func storesModule(t *testing.T, prepare func(*host.Host)) *host.Module {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native)})
 	if prepare != nil {
 		prepare(h)
 	}
@@ -104,7 +104,7 @@ func TestNative_writes(t *testing.T) {
 // TestNative_writesSession: a session keeps what a guest writes, wherever that is.
 func TestNative_writesSession(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(hosttest.Native)})
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("stores"), Grants: host.Grants{Sticky: true}})
 	if err != nil {
 		t.Fatal(err)

@@ -46,41 +46,23 @@ func envImports() map[string]string {
 	}
 }
 
-// offered is an import that belongs to a capability.
-type offered struct {
-	module, name    string
-	params, results []ValueType
-	// capability is the one that it needs, empty when it needs none.
-	capability string
-	// without answers where the capability is not granted. Nil refuses the module.
-	without func(g engine.Guest, stack []uint64)
-}
-
-// offers are the imports of capabilities, and those that answer without one.
-func offers() []offered {
-	one, two, four := []ValueType{I64}, []ValueType{I64, I64}, []ValueType{I32, I32, I32, I32}
-	i32 := []ValueType{I32}
+// without are the answers where a capability is not granted. A module that imports another function of it is refused.
+func without() map[string]func(g engine.Guest, stack []uint64) {
 	answers := func(n uint64) func(engine.Guest, []uint64) {
 		return func(_ engine.Guest, stack []uint64) { stack[0] = n }
 	}
 	none := ^uint64(0) // -1
 	const off = 1<<31 - 1
-	return []offered{
-		{engine.ModuleHost, "host_error", nil, one, "", hostError},
-		{engine.ModuleHost, "kv_get", one, one, "kv", nil},
-		{engine.ModuleHost, "kv_set", two, i32, "kv", nil},
-		{engine.ModuleHost, "kv_delete", one, i32, "kv", nil},
-		{engine.ModuleHost, "kv_list", []ValueType{I64, I64, I32}, one, "kv", nil},
-		{engine.ModuleHost, "http_fetch", two, one, "http", nil},
-		{engine.ModuleHost, "model_ask", one, one, "model", nil},
-		{engine.ModuleHost, "model_info", one, one, "", denied("model_info", "no role of a model is granted")},
-		{engine.ModuleHost, "model_chat", two, one, "", denied("model_chat", "no role of a model is granted")},
-		{engine.ModuleHost, "messages_get", []ValueType{I32, I32}, one, "", answers(0)},
-		{engine.ModuleHost, "messages_read", four, one, "", answers(none)},
-		{engine.ModuleEnv, "http_request", two, one, "http", trapped("http_request")},
-		{engine.ModuleEnv, "http_status_code", nil, i32, "", answers(0)},
-		{engine.ModuleEnv, "http_headers", nil, one, "", answers(0)},
-		{engine.ModuleEnv, "get_log_level", nil, i32, "", answers(off)},
+	return map[string]func(engine.Guest, []uint64){
+		"host_error":       hostError,
+		"model_info":       denied("model_info", "no role of a model is granted"),
+		"model_chat":       denied("model_chat", "no role of a model is granted"),
+		"messages_get":     answers(0),
+		"messages_read":    answers(none),
+		"http_request":     trapped("http_request"),
+		"http_status_code": answers(0),
+		"http_headers":     answers(0),
+		"get_log_level":    answers(off),
 	}
 }
 
@@ -88,7 +70,7 @@ func offers() []offered {
 func denied(name, text string) func(engine.Guest, []uint64) {
 	return func(g engine.Guest, stack []uint64) {
 		_, s := g.Enter(name)
-		stack[0] = s.Refuse(CodeDenied, name+": "+text)
+		stack[0] = s.Refuse(engine.CodeDenied, name+": "+text)
 	}
 }
 
@@ -111,10 +93,12 @@ func hostError(g engine.Guest, stack []uint64) {
 // ungranted are the functions that answer in the place of capabilities which are not there.
 func ungranted(there []engine.HostFunc) []engine.HostFunc {
 	var out []engine.HostFunc
-	for _, o := range offers() {
-		has := slices.ContainsFunc(there, func(f engine.HostFunc) bool { return f.Module == o.module && f.Name == o.name })
-		if !has && o.without != nil {
-			out = append(out, engine.HostFunc{Module: o.module, Name: o.name, Params: o.params, Results: o.results, Run: o.without})
+	answers := without()
+	for _, o := range engine.Offers() {
+		has := slices.ContainsFunc(there, func(f engine.HostFunc) bool { return f.Module == o.Module && f.Name == o.Name })
+		if answer := answers[o.Name]; !has && answer != nil {
+			o.Run, o.Bulk = answer, false
+			out = append(out, o.HostFunc)
 		}
 	}
 	return out
@@ -123,9 +107,9 @@ func ungranted(there []engine.HostFunc) []engine.HostFunc {
 // hostImports are the functions of "mortise:host/1".
 func hostImports() map[string]string {
 	out := map[string]string{engine.ImportInputRead: "(i32) -> ()", engine.ImportOutputWrite: "(i32, i32) -> ()"}
-	for _, o := range offers() {
-		if o.module == engine.ModuleHost {
-			out[o.name] = engine.FuncType(o.params, o.results).String()
+	for _, o := range engine.Offers() {
+		if o.Module == engine.ModuleHost {
+			out[o.Name] = o.Type().String()
 		}
 	}
 	return out
@@ -133,9 +117,9 @@ func hostImports() map[string]string {
 
 // needs returns the capability that an import needs, empty when it needs none.
 func needs(module, name string) string {
-	for _, o := range offers() {
-		if o.module == module && o.name == name {
-			return o.capability
+	for _, o := range engine.Offers() {
+		if o.Module == module && o.Name == name {
+			return o.Capability
 		}
 	}
 	return ""

@@ -14,7 +14,7 @@ import (
 // by word, and nothing of them stays behind.
 func TestModule_Call_parts(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		for _, name := range []string{"echo", "echo_pdk"} {
 			m := load(t, e, host.Spec{Path: wat(name)})
@@ -41,7 +41,7 @@ func TestModule_Call_parts(t *testing.T) {
 // TestModule_Call_parts_refused: what is said of an input holds for the sum of its parts.
 func TestModule_Call_parts_refused(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("echo"), Limits: host.Limits{InputBytes: 10}})
 		six := []byte("abcdef")

@@ -22,7 +22,7 @@ type pool struct {
 	idle time.Duration
 	done chan struct{} // closed when everything is closed
 
-	// burials are instances that are being closed.
+	// burials are instances of sessions that are being closed.
 	burials sync.WaitGroup
 
 	mu sync.Mutex
@@ -51,9 +51,6 @@ type slot struct {
 	inst engine.Instance
 	// stop ends the making of an instance.
 	stop context.CancelCauseFunc
-	// grave is closed when the instance that was there before is gone. Until then
-	// there is no new one, so a slot never has more than two.
-	grave chan struct{}
 	// used is set when the slot is taken and cleared by each sweep.
 	used bool
 	// session is whose instance runs the call in progress, nil for the slot's own. Like in and

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestModule_Stats_underCalls looks at the statistics, which takes the slot that was
 // used last, while callers wait for the only slot: none may be forgotten.
 func TestModule_Stats_underCalls(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, host.Spec{Path: wat("generation"), Limits: host.Limits{Instances: 1}})
+	m := load(t, hosttest.Native, host.Spec{Path: wat("generation"), Limits: host.Limits{Instances: 1}})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // a forgotten caller waits until then
 	defer cancel()
 	var looking, callers sync.WaitGroup
@@ -48,7 +49,7 @@ func TestModule_Stats_underCalls(t *testing.T) {
 // then take calls again.
 func TestModule_Swap_badUnderCalls(t *testing.T) {
 	t.Parallel()
-	m := startSwapping(t, host.EngineNative, host.Limits{Instances: 4})
+	m := startSwapping(t, hosttest.Native, host.Limits{Instances: 4})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var callers sync.WaitGroup
@@ -60,7 +61,11 @@ func TestModule_Swap_badUnderCalls(t *testing.T) {
 			}
 		})
 	}
-	for n := range int64(200) {
+	swaps := int64(200)
+	if testing.Short() {
+		swaps = 50
+	}
+	for n := range swaps {
 		opts := host.SwapOptions{Watch: host.Watch{Calls: 2, MinCalls: 1, MaxFailures: 0.1}}
 		if _, err := m.Swap(ctx, host.Spec{Wasm: generation(t, '2', '!')}, opts); err != nil {
 			t.Fatal(err)

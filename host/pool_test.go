@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestModule_Call_concurrent runs 100 goroutines on 3 instances; some of their
 // calls trap.
 func TestModule_Call_concurrent(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("echo"), Limits: host.Limits{Instances: 3, Timeout: time.Minute}})
 		bad := load(t, e, host.Spec{Path: wat("unreachable"), Limits: host.Limits{Instances: 3}})
@@ -73,7 +74,7 @@ func occupy(ctx context.Context, t *testing.T, m *host.Module) <-chan error {
 
 func TestModule_Call_waiting(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("spin"), Limits: host.Limits{Instances: 1, Timeout: time.Minute}})
 		spinning, stop := context.WithCancel(t.Context())
@@ -105,7 +106,7 @@ func TestModule_Call_waiting(t *testing.T) {
 
 func TestModule_Call_callersDeadline(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("spin"), Limits: host.Limits{Timeout: time.Minute}})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -122,7 +123,7 @@ func TestModule_Call_callersDeadline(t *testing.T) {
 
 func TestModule_Close_waitsForCalls(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("spin"), Limits: host.Limits{Instances: 1, Timeout: 500 * time.Millisecond}})
 		ended := occupy(t.Context(), t, m)
@@ -151,7 +152,7 @@ func TestModule_Close_waitsForCalls(t *testing.T) {
 
 func TestModule_Close_interrupts(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("spin"), Limits: host.Limits{Instances: 1, Timeout: time.Minute}})
 		ended := occupy(t.Context(), t, m)
@@ -178,7 +179,7 @@ func TestModule_Close_interrupts(t *testing.T) {
 
 func TestModule_Call_limits(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("echo"), Limits: host.Limits{InputBytes: 10}})
 		_, err := m.Call(t.Context(), "echo", make([]byte, 11))
@@ -201,7 +202,7 @@ func TestModule_Call_limits(t *testing.T) {
 			t.Errorf("8 MiB came back as %d, %v", len(out), err)
 		}
 		// Clearing that much would make the next call slow.
-		if s := big.Stats(); e == host.EngineExtism && s.Replaced != 1 {
+		if s := big.Stats(); e == hosttest.Extism && s.Replaced != 1 {
 			t.Errorf("%+v", s)
 		}
 	})

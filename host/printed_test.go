@@ -13,7 +13,7 @@ import (
 )
 
 // printing loads prints.wat.
-func printing(t *testing.T, e host.EngineName, grants host.Grants, limits host.Limits) (*host.Module, *logBuffer) {
+func printing(t *testing.T, e string, grants host.Grants, limits host.Limits) (*host.Module, *logBuffer) {
 	t.Helper()
 	lines := new(logBuffer)
 	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(lines, slog.LevelDebug)})
@@ -30,7 +30,7 @@ func prints(fd, times byte, text string) []byte { return append([]byte{fd, times
 // TestPrinted_logged: with the log grant, what a guest prints is logged line by line.
 func TestPrinted_logged(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m, lines := printing(t, e, host.Grants{Capabilities: []host.Capability{log.Grant{}}}, host.Limits{Instances: 1})
 		for _, in := range [][]byte{
@@ -61,7 +61,7 @@ func TestPrinted_logged(t *testing.T) {
 // TestPrinted_bounded: printed lines count against the same limit and level as log messages.
 func TestPrinted_bounded(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m, lines := printing(t, e, host.Grants{Capabilities: []host.Capability{log.Grant{}}}, host.Limits{LogBytes: 1000})
 		for range 2 {
@@ -84,7 +84,7 @@ func TestPrinted_bounded(t *testing.T) {
 // TestPrinted_counted: without the grant, lines are counted, and nothing of them is kept or shown.
 func TestPrinted_counted(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m, lines := printing(t, e, host.Grants{}, host.Limits{Instances: 1})
 		call(t, m, "print", string(prints(1, 1, "")), "")

@@ -55,22 +55,22 @@ func parseProblem(bin []byte, err error) problem {
 func problems(m *wasm.Module, pages int, linked links, g *Grants) []problem {
 	var out []problem
 	switch kindOf(m) {
-	case KindOldExtism:
+	case kindOldExtism:
 		return []problem{{
 			"uses the import names that Extism had before 1.0 (env.extism_...)",
 			"build it again with a current Extism PDK", ErrImport,
 		}}
-	case KindProxyWasm:
+	case kindProxyWasm:
 		return []problem{{
 			"is a proxy-wasm filter",
 			"build it as an Extism plugin; proxy-wasm is another convention", ErrImport,
 		}}
-	case KindCommand:
+	case kindCommand:
 		out = append(out, problem{
 			"is a WASI command: it exports _start and no plugin functions",
 			"build it as a reactor (Go: -buildmode=c-shared with //go:wasmexport)", nil,
 		})
-	case KindUnknown:
+	case kindUnknown:
 		out = append(out, problem{
 			"has no function that can be called as a plugin",
 			"export a function without parameters that returns an i32", nil,
@@ -101,7 +101,7 @@ func importProblems(m *wasm.Module, linked links, g *Grants) []problem {
 		sig, known := names[im.Name]
 		if g != nil {
 			if f, ok := find(g.Functions, im.Module, im.Name); ok {
-				sig, known = engine.FuncType(f.Params, f.Results).String(), true
+				sig, known = f.hostFunc().Type().String(), true
 			}
 		}
 		switch {

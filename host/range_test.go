@@ -13,7 +13,7 @@ import (
 
 func TestWithRange(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("range"), Limits: host.Limits{InputBytes: 64}, Grants: reads()})
 		call(t, m, "run", "", "") // nobody offers anything

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/host/hosttest"
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // head is the first block of a question.
@@ -25,14 +26,14 @@ func echo(_ context.Context, q model.Question) (model.Answer, error) {
 }
 
 // withRoles loads the guest that asks by role.
-func withRoles(t *testing.T, e host.EngineName, m model.Grant) *host.Module {
+func withRoles(t *testing.T, e string, m model.Grant) *host.Module {
 	t.Helper()
 	return load(t, e, host.Spec{Path: wat("chat"), Grants: host.Grants{Capabilities: []host.Capability{&m}}})
 }
 
 func TestRole(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := withRoles(t, e, model.Grant{RequestBytes: 2000, ReplyBytes: 1000, Roles: map[string]model.Role{
 			"small": {Answer: echo, WindowTokens: 400},
@@ -57,45 +58,45 @@ func TestRole(t *testing.T) {
 		wantAnswer(t, m, "chat", first(head("small", 0), "hello"), 1, "small sys hello 100")
 		wantAnswer(t, m, "chat", first(head("small", 7), "hel\xfflo"), 1, "small sys hel\ufffdlo 7")
 		wantAnswer(t, m, "chat", first(head("small", 999), "hello"), 1, "small sys hello 100")
-		wantAnswer(t, m, "chat", first(head("large", 0), "hello"), int64(host.CodeDenied), `denied: model_chat: the role "large" is not granted`)
-		wantAnswer(t, m, "chat", first("nonsense", "hello"), int64(host.CodeDenied), `denied: model_chat: the role "" is not granted`)
-		wantAnswer(t, m, "chat", first(head("small", 0)+"!", "hello"), int64(host.CodeDenied), `denied: model_chat: the role "" is not granted`)
-		wantAnswer(t, m, "chat", first(head("small", 0), ""), int64(host.CodeInvalid), "invalid: model_chat: the prompt is empty, or answer_tokens is negative")
-		wantAnswer(t, m, "chat", first(head("small", -1), "x"), int64(host.CodeInvalid), "invalid: model_chat: the prompt is empty, or answer_tokens is negative")
-		wantAnswer(t, m, "chat", first(`{"role":"small","system":7}`, "x"), int64(host.CodeInvalid), "invalid: model_chat: the first block is not JSON of the form {role, system, answer_tokens}")
-		wantAnswer(t, m, "chat", first(head("small", 0), strings.Repeat("x", 1998)), int64(host.CodeTooLarge), "too large: model_chat: the question has 2001 bytes, 2000 are allowed")
+		wantAnswer(t, m, "chat", first(head("large", 0), "hello"), int64(engine.CodeDenied), `denied: model_chat: the role "large" is not granted`)
+		wantAnswer(t, m, "chat", first("nonsense", "hello"), int64(engine.CodeDenied), `denied: model_chat: the role "" is not granted`)
+		wantAnswer(t, m, "chat", first(head("small", 0)+"!", "hello"), int64(engine.CodeDenied), `denied: model_chat: the role "" is not granted`)
+		wantAnswer(t, m, "chat", first(head("small", 0), ""), int64(engine.CodeInvalid), "invalid: model_chat: the prompt is empty, or answer_tokens is negative")
+		wantAnswer(t, m, "chat", first(head("small", -1), "x"), int64(engine.CodeInvalid), "invalid: model_chat: the prompt is empty, or answer_tokens is negative")
+		wantAnswer(t, m, "chat", first(`{"role":"small","system":7}`, "x"), int64(engine.CodeInvalid), "invalid: model_chat: the first block is not JSON of the form {role, system, answer_tokens}")
+		wantAnswer(t, m, "chat", first(head("small", 0), strings.Repeat("x", 1998)), int64(engine.CodeTooLarge), "too large: model_chat: the question has 2001 bytes, 2000 are allowed")
 		// 16 + 1 + 283 + 100 are 400; one byte more is a token more.
 		wantAnswer(t, m, "chat", first(head("small", 0), strings.Repeat("x", 849)), 1, "small sys "+strings.Repeat("x", 849)+" 100")
-		wantAnswer(t, m, "chat", first(head("small", 0), strings.Repeat("x", 850)), int64(host.CodeTooLarge),
+		wantAnswer(t, m, "chat", first(head("small", 0), strings.Repeat("x", 850)), int64(engine.CodeTooLarge),
 			`too large: model_chat: the question has about 301 tokens and the answer may have 100; the model of the role "small" takes 400 together`)
 		for prompt, want := range map[string]struct {
-			code host.ErrorCode
+			code engine.ErrorCode
 			text string
 		}{
-			"refuse": {host.CodeFailed, "failed: model_chat: the model refused to answer"},
-			"fail":   {host.CodeFailed, "failed: model_chat: it did not work"},
-			"panic":  {host.CodeFailed, "failed: model_chat: it did not work"},
-			"quota":  {host.CodeQuota, "quota: model_chat: the quota is used up"},
-			"slow":   {host.CodeTimeout, "timeout: model_chat: it took too long"},
-			"long":   {host.CodeTooLarge, "too large: model_chat: the answer has 1001 bytes, 1000 are allowed"},
+			"refuse": {engine.CodeFailed, "failed: model_chat: the model refused to answer"},
+			"fail":   {engine.CodeFailed, "failed: model_chat: it did not work"},
+			"panic":  {engine.CodeFailed, "failed: model_chat: it did not work"},
+			"quota":  {engine.CodeQuota, "quota: model_chat: the quota is used up"},
+			"slow":   {engine.CodeTimeout, "timeout: model_chat: it took too long"},
+			"long":   {engine.CodeTooLarge, "too large: model_chat: the answer has 1001 bytes, 1000 are allowed"},
 			"empty":  {0, ""},
 		} {
 			wantAnswer(t, m, "chat", first(head("says", 0), prompt), int64(want.code), want.text)
 		}
 		wantAnswer(t, m, "info", "small", 1, `{"window_tokens":400,"answer_tokens":100,"left_tokens":1000000,"left_questions":32}`)
-		wantAnswer(t, m, "info", "large", int64(host.CodeDenied), `denied: model_info: the role "large" is not granted`)
+		wantAnswer(t, m, "info", "large", int64(engine.CodeDenied), `denied: model_info: the role "large" is not granted`)
 	})
 }
 
 // TestRoleWithoutGrant: the guest loads, and is refused when it asks.
 func TestRoleWithoutGrant(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		opaque := model.Grant{Ask: func(context.Context, []byte) ([]byte, error) { return []byte("a"), nil }}
 		for uses, m := range []*host.Module{load(t, e, host.Spec{Path: wat("chat")}), withRoles(t, e, opaque)} { // without a grant none is used
-			wantAnswer(t, m, "info", "any", int64(host.CodeDenied), "denied: model_info: no role of a model is granted")
-			wantAnswer(t, m, "chat", first(head("any", 0), "x"), int64(host.CodeDenied), "denied: model_chat: no role of a model is granted")
+			wantAnswer(t, m, "info", "any", int64(engine.CodeDenied), "denied: model_info: no role of a model is granted")
+			wantAnswer(t, m, "chat", first(head("any", 0), "x"), int64(engine.CodeDenied), "denied: model_chat: no role of a model is granted")
 			if s := m.Stats(); s.Denied != 2 || int(s.Uses["model"]) != uses || s.Uses["model_tokens"] != 0 {
 				t.Errorf("%+v", s)
 			}
@@ -112,7 +113,7 @@ func TestRoleWithoutGrant(t *testing.T) {
 // what was billed.
 func TestRoleBudgets(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		var asked atomic.Int64
 		// A question of 3 bytes and "sys" is 18 tokens, and 10 are kept for the answer.
@@ -131,34 +132,34 @@ func TestRoleBudgets(t *testing.T) {
 
 		m := ask(model.Role{CallTokens: 52})
 		wantAnswer(t, m, "chat", q, 1, "ok")
-		wantAnswer(t, m, "chat_twice", q, int64(host.CodeQuota),
+		wantAnswer(t, m, "chat_twice", q, int64(engine.CodeQuota),
 			`quota: model_chat: the role "r" has used 25 of its 52 tokens of this call, and the question may come to 28`)
 		if s := m.Stats(); s.Uses["model_tokens"] != 50 || s.Uses["model_cost"] != 0 || s.Denied != 1 {
 			t.Errorf("%+v", s)
 		}
 		m = ask(model.Role{TotalTokens: 53})
 		wantAnswer(t, m, "chat_twice", q, 1, "ok")
-		wantAnswer(t, m, "chat", q, int64(host.CodeQuota), `quota: model_chat: the role "r" has used 50 of its 53 tokens, and the question may come to 28`)
+		wantAnswer(t, m, "chat", q, int64(engine.CodeQuota), `quota: model_chat: the role "r" has used 50 of its 53 tokens, and the question may come to 28`)
 		wantAnswer(t, m, "info", "r", 1, `{"window_tokens":1000,"answer_tokens":10,"left_tokens":3,"left_questions":32}`)
 
 		// 18 tokens at 0.1 and 10 at 2 millionths are 2 and 20, rounded up; 20 and 5 are 2 and 10.
 		prices := model.Role{InputPrice: 100_000, OutputPrice: 2_000_000}
 		prices.CallCost = 33
 		m = ask(prices)
-		wantAnswer(t, m, "chat_twice", q, int64(host.CodeQuota),
+		wantAnswer(t, m, "chat_twice", q, int64(engine.CodeQuota),
 			`quota: model_chat: the role "r" has used 12 of its 33 millionths of money of this call, and the question may come to 22`)
 		prices.CallCost, prices.TotalCost = 0, 34
 		m = ask(prices)
 		wantAnswer(t, m, "chat", q, 1, "ok")
 		wantAnswer(t, m, "chat", q, 1, "ok")
-		wantAnswer(t, m, "chat", q, int64(host.CodeQuota),
+		wantAnswer(t, m, "chat", q, int64(engine.CodeQuota),
 			`quota: model_chat: the role "r" has used 24 of its 34 millionths of money, and the question may come to 22`)
 		if s := m.Stats(); s.Uses["model_tokens"] != 50 || s.Uses["model_cost"] != 24 {
 			t.Errorf("%+v", s)
 		}
 		// What was billed with an error counts; a swap gives no new budget.
 		m = ask(model.Role{TotalTokens: 53})
-		wantAnswer(t, m, "chat", first(head("r", 0), "bad"), int64(host.CodeFailed), "failed: model_chat: it did not work")
+		wantAnswer(t, m, "chat", first(head("r", 0), "bad"), int64(engine.CodeFailed), "failed: model_chat: it did not work")
 		if s := m.Stats(); s.Uses["model_tokens"] != 5 {
 			t.Errorf("%+v", s)
 		}
@@ -169,7 +170,7 @@ func TestRoleBudgets(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := asked.Load()
-		wantAnswer(t, m, "chat", q, int64(host.CodeQuota), `quota: model_chat: the role "r" has used 30 of its 53 tokens, and the question may come to 28`)
+		wantAnswer(t, m, "chat", q, int64(engine.CodeQuota), `quota: model_chat: the role "r" has used 30 of its 53 tokens, and the question may come to 28`)
 		if asked.Load() != before {
 			t.Error("the model was asked over its budget")
 		}
@@ -179,14 +180,14 @@ func TestRoleBudgets(t *testing.T) {
 // TestRoleEndsWithTheCall: what was sent when the time was over counts as billed.
 func TestRoleEndsWithTheCall(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		wait := func(ctx context.Context, _ model.Question) (model.Answer, error) {
 			<-ctx.Done()
 			return model.Answer{}, ctx.Err()
 		}
 		m := load(t, e, host.Spec{
-			Path: wat("chat"), Limits: host.Limits{Timeout: 50 * time.Millisecond},
+			Path: wat("chat"), Limits: host.Limits{Timeout: 300 * time.Millisecond}, // which a busy machine needs to come to the question
 			Grants: host.Grants{Capabilities: []host.Capability{&model.Grant{Roles: map[string]model.Role{"r": {Answer: wait, WindowTokens: 1000}}}}},
 		})
 		_, err := m.Call(t.Context(), "chat", []byte(first(head("r", 0), "abc")))

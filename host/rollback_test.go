@@ -10,7 +10,7 @@ import (
 // TestGeneration_Fault: answers that the caller cannot use roll a generation back as failed calls do.
 func TestGeneration_Fault(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := startSwapping(t, e, host.Limits{})
 		first := m.Current()
@@ -43,7 +43,7 @@ func TestGeneration_Fault(t *testing.T) {
 // TestGeneration_RollBack: a caller that knows better ends the watch at once, once.
 func TestGeneration_RollBack(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := startSwapping(t, e, host.Limits{})
 		first := m.Current()

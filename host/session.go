@@ -163,7 +163,7 @@ func (s *Session) take() engine.Instance {
 // one of the pool's burials, begun under the lock under which end takes instances: so end
 // either closes the instance itself, or waits for this before it closes the runtime, which
 // would release the instance's memory a second time.
-func (s *Session) bury(ctx context.Context, why Replacement) error {
+func (s *Session) bury(ctx context.Context, why Reason) error {
 	s.mu.Lock()
 	inst := s.inst
 	s.inst = nil

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // sticky loads the counting guest with the grant.
-func sticky(t *testing.T, e host.EngineName, limits host.Limits) *host.Module {
+func sticky(t *testing.T, e string, limits host.Limits) *host.Module {
 	t.Helper()
 	return load(t, e, host.Spec{Name: "counter", Path: wat("generation"), Limits: limits, Grants: host.Grants{Sticky: true}})
 }
@@ -29,7 +30,7 @@ func wantCount(t *testing.T, s *host.Session, want string) {
 
 func TestModule_Session(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := sticky(t, e, host.Limits{Instances: 1})
 		a, err := m.Session(t.Context())
@@ -45,7 +46,7 @@ func TestModule_Session(t *testing.T) {
 		wantCount(t, a, "2\x022")
 		wantCount(t, b, "1\x011")
 		wantCount(t, a, "3\x033")
-		if e == host.EngineNative { // the Extism engine keeps memory and globals anyway
+		if e == hosttest.Native { // the Extism engine keeps memory and globals anyway
 			call(t, m, "count", "", "1\x011")
 			call(t, m, "count", "", "1\x011")
 		}
@@ -71,7 +72,7 @@ func TestModule_Session(t *testing.T) {
 
 func TestModule_Session_refused(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := load(t, e, host.Spec{Name: "counter", Path: wat("generation")})
 		_, err := m.Session(t.Context())
@@ -114,7 +115,7 @@ func TestModule_Session_refused(t *testing.T) {
 // moves to the next.
 func TestModule_Session_swap(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := sticky(t, e, host.Limits{Instances: 1})
 		s, err := m.Session(t.Context())
@@ -193,7 +194,7 @@ func interrupted(t *testing.T, m *host.Module) error {
 
 func TestModule_Session_interrupts(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := sticky(t, e, host.Limits{Instances: 1, Timeout: time.Minute})
 		err := interrupted(t, m)
@@ -208,7 +209,7 @@ func TestModule_Session_interrupts(t *testing.T) {
 // A session that is closed while a call is about to begin does not wait until that is out of time.
 func TestModule_Session_closedAtOnce(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := sticky(t, e, host.Limits{Timeout: 20 * time.Second})
 		for range 60 {
@@ -228,7 +229,7 @@ func TestModule_Session_closedAtOnce(t *testing.T) {
 
 func TestModule_Session_concurrent(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := sticky(t, e, host.Limits{Instances: 2, Timeout: time.Minute})
 		s, err := m.Session(t.Context())
@@ -257,7 +258,7 @@ func TestModule_Session_concurrent(t *testing.T) {
 func TestModule_idle(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines() {
-		t.Run(string(e), func(t *testing.T) {
+		t.Run(e, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				m := load(t, e, host.Spec{Path: wat("generation"), Limits: host.Limits{Instances: 4, IdleTimeout: time.Minute}})

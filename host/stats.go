@@ -21,7 +21,8 @@ type Info struct {
 	// probably had it.
 	Compile time.Duration `json:"compile_ns"`
 	Cached  bool          `json:"cached"`
-	Engine  EngineName    `json:"engine"`
+	// Engine is the name of the one that runs it, native or extism.
+	Engine string `json:"engine"`
 	// Generation counts the binaries that the module had, this one included.
 	Generation int64 `json:"generation"`
 	// Metered reports whether Limits.Fuel holds. Else a note explains why not.
@@ -45,7 +46,7 @@ type Stats struct {
 	// grown too large, or compiled for calls that are shorter or longer than those that come.
 	Replaced int64
 	// ReplacedBy counts them by reason. A reason that did not occur is missing.
-	ReplacedBy map[Replacement]int64
+	ReplacedBy map[Reason]int64
 	// Instances alive now, idle ones included.
 	Instances int64
 	// LogsDropped counts log messages above Limits.LogBytes, and those without
@@ -166,12 +167,12 @@ func (c *counters) fail(err error) {
 }
 
 // replace counts an instance that is gone.
-func (c *counters) replace(why Replacement) {
+func (c *counters) replace(why Reason) {
 	c.change(func(s *Stats) {
 		s.Instances--
 		s.Replaced++
 		if s.ReplacedBy == nil {
-			s.ReplacedBy = map[Replacement]int64{}
+			s.ReplacedBy = map[Reason]int64{}
 		}
 		s.ReplacedBy[why]++
 	})
@@ -197,12 +198,12 @@ func (c *counters) stats() Stats {
 }
 
 // because is why the instance of a call is not used again, which failed with err or left an outcome.
-func because(err error, out *engine.Outcome) Replacement {
+func because(err error, out *engine.Outcome) Reason {
 	if f, ok := errors.AsType[*engine.Fault](err); ok {
-		return Replacement(f.Kind)
+		return f.Kind
 	}
 	if out.Spent == "" {
-		return Replacement(TrapFault)
+		return TrapFault
 	}
 	return out.Spent
 }

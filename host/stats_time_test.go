@@ -10,7 +10,7 @@ import (
 // TestStats_time: the time of a module that is called a few times is the time of these calls.
 func TestStats_time(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		for _, calls := range []int{1, 2, 10, 64} {
 			m := load(t, e, host.Spec{Path: wat("echo"), Limits: host.Limits{Instances: 1}})

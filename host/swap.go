@@ -13,11 +13,8 @@ import (
 // SwapOptions describe when a new generation takes over and when it has to go again.
 // The zero value is valid.
 type SwapOptions struct {
-	// Probes run on the new generation before any call reaches it, after those
-	// that its binary brings along. See [Generation.Probe].
-	Probes []Probe
-	// Check is asked after the probes. It may call the new generation; its error
-	// ends the swap. Nil is fine.
+	// Check is asked about the new generation before any call reaches it, after the test vectors that its binary brings
+	// along. It may call the generation; its error ends the swap. Nil is fine.
 	Check func(ctx context.Context, g *Generation) error
 	// Watch describes when the new generation is rolled back.
 	Watch Watch
@@ -65,25 +62,6 @@ type SwapEvent struct {
 	Reason          string
 }
 
-// SwapError explains why a generation did not take over. The one before it continues.
-type SwapError struct {
-	Module string
-	// Probe is the name of the probe that failed, empty when it was another check.
-	Probe string
-	Err   error
-}
-
-// Error implements error.
-func (e *SwapError) Error() string {
-	if e.Probe == "" {
-		return fmt.Sprintf("host: swap module %q: the generation in use goes on: %v", e.Module, e.Err)
-	}
-	return fmt.Sprintf("host: swap module %q: the generation in use goes on: probe %q: %v", e.Module, e.Probe, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *SwapError) Unwrap() error { return e.Err }
-
 // watch counts what a new generation does.
 type watch struct {
 	Watch
@@ -125,7 +103,7 @@ func (w Watch) withDefaults() (Watch, error) {
 // names, is refused with [ErrExport].
 //
 // Spec.Name is that of the module, as given or as shown, or empty. One swap at a time: others wait. The
-// error is that of [Host.Load], or a [*SwapError].
+// error is that of [Host.Load], or why the generation in use goes on.
 func (m *Module) Swap(ctx context.Context, spec Spec, opts SwapOptions) (*Generation, error) {
 	w, err := opts.Watch.withDefaults()
 	if err != nil {
@@ -155,16 +133,14 @@ func (m *Module) Swap(ctx context.Context, spec Spec, opts SwapOptions) (*Genera
 	return m.replace(ctx, g, w)
 }
 
-// admit runs the probes of the new generation.
+// admit probes the new generation, and asks Check.
 func (m *Module) admit(ctx context.Context, g *Generation, opts SwapOptions) error {
-	if err := g.Probe(ctx, opts.Probes); err != nil {
-		return err
+	err := g.probe(ctx)
+	if err == nil && opts.Check != nil {
+		err = opts.Check(ctx, g)
 	}
-	if opts.Check == nil {
-		return nil
-	}
-	if err := opts.Check(ctx, g); err != nil {
-		return &SwapError{Module: m.name, Err: err}
+	if err != nil {
+		return fmt.Errorf("host: swap module %q: the generation in use goes on: %w", m.name, err)
 	}
 	return nil
 }

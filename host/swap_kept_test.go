@@ -33,7 +33,7 @@ func renamed(t *testing.T, from, to string) []byte {
 // TestModule_Swap_exports: a binary without an export that is in use is refused, and nothing has changed.
 func TestModule_Swap_exports(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := startSwapping(t, e, host.Limits{})
 		if _, err := m.Swap(t.Context(), host.Spec{Wasm: renamed(t, "work", "wick")}, host.SwapOptions{}); err != nil {
@@ -84,7 +84,7 @@ func TestModule_Swap_required(t *testing.T) {
 // for the watch.
 func TestModule_Swap_missing(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := startSwapping(t, e, host.Limits{})
 		opts := host.SwapOptions{Watch: host.Watch{Calls: 100, MinCalls: 2, MaxFailures: 0.1}}
@@ -128,8 +128,8 @@ func TestModule_Spec(t *testing.T) {
 		t.Helper()
 		bounded(step, true)
 		s := m.Spec()
-		files, _ := host.Granted[*fs.Grant](s.Grants)
-		http, _ := host.Granted[*http.Grant](s.Grants)
+		files, _ := s.Grants.Capability("fs").(*fs.Grant)
+		http, _ := s.Grants.Capability("http").(*http.Grant)
 		if files == nil || http == nil {
 			t.Fatalf("%s: %+v", step, s)
 		}

@@ -45,7 +45,7 @@ type swapping struct {
 	logs   logBuffer
 }
 
-func startSwapping(t *testing.T, e host.EngineName, limits host.Limits) *swapping {
+func startSwapping(t *testing.T, e string, limits host.Limits) *swapping {
 	t.Helper()
 	s := &swapping{}
 	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&s.logs, slog.LevelInfo), OnSwap: func(e host.SwapEvent) {
@@ -73,7 +73,7 @@ func (s *swapping) kinds() string {
 
 func TestModule_Swap(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := startSwapping(t, e, host.Limits{})
 		call(t, m.Module, "work", "", "1")
@@ -99,7 +99,7 @@ func TestModule_Swap(t *testing.T) {
 
 func TestModule_Swap_rollsBack(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		for work, reason := range map[byte]string{'!': "unreachable", '?': "refused with code 1"} {
 			m := startSwapping(t, e, host.Limits{})
@@ -146,7 +146,7 @@ func TestModule_Swap_rollsBack(t *testing.T) {
 // session.
 func TestModule_Swap_rollsBackAtSuccess(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		for name, call := range map[string]func(m *host.Module, export string) error{
 			"call": func(m *host.Module, export string) error {
@@ -186,7 +186,7 @@ func TestModule_Swap_rollsBackAtSuccess(t *testing.T) {
 // that hangs, and those who cancel say nothing about it.
 func TestModule_Swap_rollsBackHanging(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		began := make(chan struct{}, 1)
 		hang := func(ctx context.Context, _ *host.Caller, _ []uint64) error {
@@ -235,7 +235,7 @@ func TestModule_Swap_rollsBackHanging(t *testing.T) {
 
 func TestModule_Swap_refused(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := startSwapping(t, e, host.Limits{})
 		two := generation(t, '2', '.')
@@ -256,9 +256,8 @@ func TestModule_Swap_refused(t *testing.T) {
 			{"own vectors are no JSON", vectors(`[{"export":"work","no":1}]`), host.SwapOptions{}, goesOn + `section mortise:vectors: json: unknown field "no"`},
 			{"own vectors and more", vectors(`[] [{"export":"work","output":"1"}]`), host.SwapOptions{}, goesOn + `section mortise:vectors: there is more behind its array`},
 			{"too many vectors", vectors("[" + strings.Repeat("{},", 64) + "{}]"), host.SwapOptions{}, goesOn + `section mortise:vectors has 65 vectors, 64 are allowed`},
-			{"no such export", host.Spec{Wasm: two}, host.SwapOptions{Probes: []host.Probe{{Name: "p", Export: "nope"}}}, goesOn + `probe "p": host: module "policy" export "nope": no such export`},
-			{"traps", host.Spec{Wasm: generation(t, '2', '!')}, host.SwapOptions{Probes: []host.Probe{{Export: "work"}}}, goesOn + `probe "work": host: module "policy" export "work": trap: unreachable`},
-			{"check of a probe", host.Spec{Wasm: two}, host.SwapOptions{Probes: []host.Probe{{Export: "work", Check: func(b []byte) error { return fmt.Errorf("no %s", b) }}}}, goesOn + `probe "work": no 2`},
+			{"no such export", vectors(`[{"name":"p","export":"nope"}]`), host.SwapOptions{}, goesOn + `probe "p": host: module "policy" export "nope": no such export`},
+			{"traps", host.Spec{Wasm: withSection(generation(t, '2', '!'), host.SectionVectors, `[{"export":"work"}]`)}, host.SwapOptions{}, goesOn + `probe "work": host: module "policy" export "work": trap: unreachable`},
 			{"check", host.Spec{Wasm: two}, host.SwapOptions{Check: func(ctx context.Context, g *host.Generation) error {
 				out, err := g.Call(ctx, "work", nil)
 				return fmt.Errorf("says %s, %w", out, errors.Join(err, errors.ErrUnsupported))
@@ -292,7 +291,7 @@ func TestModule_Swap_refused(t *testing.T) {
 // others wait for it.
 func TestModule_Swap_inFlight(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := startSwapping(t, e, host.Limits{Instances: 1, Timeout: time.Minute})
 		ctx, stop := context.WithCancel(t.Context())
@@ -326,7 +325,7 @@ func TestModule_Swap_inFlight(t *testing.T) {
 // in the middle of it.
 func TestModule_Swap_concurrent(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, e host.EngineName) {
+	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
 		m := startSwapping(t, e, host.Limits{Instances: 2})
 		var wg sync.WaitGroup

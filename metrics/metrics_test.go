@@ -161,7 +161,7 @@ func TestReads(t *testing.T) {
 		Modules: func() map[string]host.Stats {
 			return map[string]host.Stats{"redact": {
 				Calls: 7, Failures: 2, Traps: 1, Late: 3, LateTime: time.Second, Time: 2 * time.Second, Instances: 4,
-				ReplacedBy: map[host.Replacement]int64{host.ReplacedAborted: 1},
+				ReplacedBy: map[host.Reason]int64{host.ReplacedAborted: 1},
 			}}
 		},
 		Tasks: func() background.Stats { return background.Stats{Running: 2, Queued: 1, Ended: 9} },

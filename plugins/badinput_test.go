@@ -107,7 +107,7 @@ func TestBadRepliesOfAGuest(t *testing.T) {
 // goroutine it was called.
 func TestGuestThatNeverComesBack(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []host.EngineName{host.EngineNative, host.EngineExtism} {
+	for _, engine := range []string{hosttest.Native, hosttest.Extism} {
 		for _, granted := range []bool{false, true} {
 			for _, policy := range []abi.FailurePolicy{abi.FailRun, abi.FailIgnore} {
 				t.Run(fmt.Sprint(engine, " ", granted, " ", policy), func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestGuestThatNeverComesBack(t *testing.T) {
 	}
 }
 
-func neverComesBack(t *testing.T, engine host.EngineName, granted bool, policy abi.FailurePolicy) {
+func neverComesBack(t *testing.T, engine string, granted bool, policy abi.FailurePolicy) {
 	t.Helper()
 	h, err := host.New(host.Config{Engine: hosttest.Engine(engine)})
 	if err != nil {

@@ -28,9 +28,9 @@ func BenchmarkOnPhase(b *testing.B) {
 			Result: &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(output)}},
 		},
 	}
-	for _, engine := range []host.EngineName{host.EngineNative, host.EngineExtism} {
+	for _, engine := range []string{hosttest.Native, hosttest.Extism} {
 		for name, event := range events {
-			b.Run(string(engine)+"/"+name, func(b *testing.B) {
+			b.Run(engine+"/"+name, func(b *testing.B) {
 				h, err := host.New(host.Config{Engine: hosttest.Engine(engine)})
 				if err != nil {
 					b.Fatal(err)

@@ -216,7 +216,7 @@ func (s *Set) Close(ctx context.Context) error { return s.CloseExcept(ctx, nil) 
 
 // granting lets a plugin read the messages of its event.
 func granting(spec host.Spec) host.Spec {
-	if _, granted := host.Granted[messages.Grant](spec.Grants); !granted {
+	if _, granted := spec.Grants.Capability("messages").(messages.Grant); !granted {
 		spec.Grants.Capabilities = append(slices.Clone(spec.Grants.Capabilities), messages.Grant{})
 	}
 	return spec

@@ -56,8 +56,8 @@ func testdata(name string) string { return filepath.Join("testdata", name+".wasm
 // onEngines runs a test on both engines.
 func onEngines(t *testing.T, test func(t *testing.T, h *host.Host)) {
 	t.Helper()
-	for _, e := range []host.EngineName{host.EngineNative, host.EngineExtism} {
-		t.Run(string(e), func(t *testing.T) {
+	for _, e := range []string{hosttest.Native, hosttest.Extism} {
+		t.Run(e, func(t *testing.T) {
 			t.Parallel()
 			h, err := host.New(host.Config{Engine: hosttest.Engine(e)})
 			if err != nil {

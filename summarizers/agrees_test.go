@@ -6,7 +6,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
@@ -14,7 +14,7 @@ import (
 // the same facts.
 func TestQuotaAgrees(t *testing.T) {
 	t.Parallel()
-	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "admission"), summarizers.Config{Use: summarizers.UseAdmit, Policy: "quota"})
+	p, err := summarizers.Open(t.Context(), load(t, hosttest.Native, "admission"), summarizers.Config{Use: summarizers.UseAdmit, Policy: "quota"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestQuotaAgrees(t *testing.T) {
 // TestCostAgrees: the same of the bundled cost and the host's default.
 func TestCostAgrees(t *testing.T) {
 	t.Parallel()
-	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "admission"), summarizers.Config{Use: summarizers.UseAdmit})
+	p, err := summarizers.Open(t.Context(), load(t, hosttest.Native, "admission"), summarizers.Config{Use: summarizers.UseAdmit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/summarizers"
 )
@@ -126,7 +127,7 @@ func faults() []struct{ policy, says string } {
 func TestFaultyGuests(t *testing.T) {
 	t.Parallel()
 	wasm := build(t, filepath.Join("testdata", "faulty"), ".")
-	h := newHost(t, host.EngineNative)
+	h := newHost(t, hosttest.Native)
 	broken := func(timeout time.Duration) *host.Module {
 		m, err := h.Load(t.Context(), host.Spec{
 			Name: "faulty", Wasm: wasm, Limits: host.Limits{Timeout: timeout, OutputBytes: 8 << 20, MemoryPages: 2048},
@@ -177,7 +178,7 @@ func TestFaultyGuests(t *testing.T) {
 func TestTags(t *testing.T) {
 	t.Parallel()
 	wasm := build(t, filepath.Join("testdata", "faulty"), ".")
-	m, err := newHost(t, host.EngineNative).Load(t.Context(), host.Spec{Name: "faulty", Wasm: wasm})
+	m, err := newHost(t, hosttest.Native).Load(t.Context(), host.Spec{Name: "faulty", Wasm: wasm})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +261,7 @@ func TestSlowLinkLeavesTime(t *testing.T) {
 // every one ends as a swap, on the old binary or on the new one.
 func TestSwapInFlight(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, "summarizers")
+	m := load(t, hosttest.Native, "summarizers")
 	p, err := summarizers.Open(t.Context(), m, summarizers.Config{Use: summarizers.UseSummarize})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/ledger"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/llm/transcript"
 	"github.com/mortise-dev/mortise/summarizers"
 )
@@ -29,7 +30,7 @@ func review(tb testing.TB) []abi.Message {
 // holds, of messages alone, and of a previous rendering with messages behind it.
 func TestLedgerInTheGuest(t *testing.T) {
 	t.Parallel()
-	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
+	p, err := summarizers.Open(t.Context(), load(t, hosttest.Native, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestLedgerInTheGuest(t *testing.T) {
 // than what it replaces.
 func TestLedgerCoversMore(t *testing.T) {
 	t.Parallel()
-	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize})
+	p, err := summarizers.Open(t.Context(), load(t, hosttest.Native, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
@@ -50,7 +50,7 @@ func TestChain_masks(t *testing.T) {
 // TestPolicy_masks: the bundled gc masks what is dead, in which no fact is lost, and declines where that is not enough.
 func TestPolicy_masks(t *testing.T) {
 	t.Parallel()
-	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "gc"})
+	p, err := summarizers.Open(t.Context(), load(t, hosttest.Native, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "gc"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func cacheDir() string {
 }
 
 // newHost makes a host with the cache of the tests.
-func newHost(t *testing.T, engine host.EngineName) *host.Host {
+func newHost(t *testing.T, engine string) *host.Host {
 	t.Helper()
 	h, err := host.New(host.Config{Engine: hosttest.Engine(engine), CacheDir: cacheDir()})
 	if err != nil {
@@ -44,7 +44,7 @@ func newHost(t *testing.T, engine host.EngineName) *host.Host {
 }
 
 // load loads a bundled module on an engine.
-func load(t *testing.T, engine host.EngineName, name string) *host.Module {
+func load(t *testing.T, engine, name string) *host.Module {
 	t.Helper()
 	m, err := newHost(t, engine).Load(t.Context(), host.Spec{Path: filepath.Join("..", "testdata", "guests", name+".wasm")})
 	if err != nil {
@@ -69,8 +69,8 @@ func conversation() []abi.Message {
 
 func TestLedgerKeepsWhatMatters(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []host.EngineName{host.EngineNative, host.EngineExtism} {
-		t.Run(string(engine), func(t *testing.T) {
+	for _, engine := range []string{hosttest.Native, hosttest.Extism} {
+		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			p, err := summarizers.Open(t.Context(), load(t, engine, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
 			if err != nil {
@@ -101,7 +101,7 @@ func TestLedgerKeepsWhatMatters(t *testing.T) {
 
 func TestQuotaDecides(t *testing.T) {
 	t.Parallel()
-	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "admission"), summarizers.Config{
+	p, err := summarizers.Open(t.Context(), load(t, hosttest.Native, "admission"), summarizers.Config{
 		Use: summarizers.UseAdmit, Policy: "quota", Config: map[string]any{"max_attempts": int64(3)},
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ func TestQuotaDecides(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, "admission")
+	m := load(t, hosttest.Native, "admission")
 	for says, cfg := range map[string]summarizers.Config{
 		`Config.Use "": must be "summarize" or "admit"`:          {},
 		`has no export "summarize", so it cannot serve here`:     {Use: summarizers.UseSummarize},
@@ -139,7 +139,7 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestErrorsOfTheModulePassThrough(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, "summarizers")
+	m := load(t, hosttest.Native, "summarizers")
 	p, err := summarizers.Open(t.Context(), m, summarizers.Config{Use: summarizers.UseSummarize})
 	if err != nil {
 		t.Fatal(err)

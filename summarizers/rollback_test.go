@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
@@ -27,7 +28,7 @@ func broken(t *testing.T, mode string) host.Spec {
 // TestSwapProbes: a binary that fails on the built-in sample does not go live.
 func TestSwapProbes(t *testing.T) {
 	t.Parallel()
-	p := faulty(t, load(t, host.EngineNative, "summarizers"), "ledger")
+	p := faulty(t, load(t, hosttest.Native, "summarizers"), "ledger")
 	for mode, says := range map[string]string{
 		"panic": "guest panicked: on purpose", "trap": "exit code 3", "nil": "neither an answer nor an error",
 		"empty": "it answered nothing", "input": "its answer has", "lies": "which was not asked for",
@@ -37,7 +38,7 @@ func TestSwapProbes(t *testing.T) {
 			t.Errorf("%s: error %v does not say %q", mode, err, says)
 		}
 	}
-	if p.Info().Generation != 1 || p.Name() != "summarizers/ledger" {
+	if p.Info().Generation != 1 || p.Name() != "summarizers/extract" {
 		t.Errorf("%s, generation %d", p.Name(), p.Info().Generation)
 	}
 }
@@ -49,8 +50,8 @@ func TestSwapRollsBack(t *testing.T) {
 	for _, mode := range []string{"later-panic", "later-empty", "later-lies"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			m := load(t, host.EngineNative, "summarizers")
-			p, mask := faulty(t, m, "ledger"), faulty(t, load(t, host.EngineNative, "summarizers"), "mask")
+			m := load(t, hosttest.Native, "summarizers")
+			p, mask := faulty(t, m, "ledger"), faulty(t, load(t, hosttest.Native, "summarizers"), "mask")
 			chain, err := summarizers.NewChain(summarizers.Link{Name: "live", Summarizer: p}, summarizers.Link{Name: "mask", Summarizer: mask})
 			if err != nil {
 				t.Fatal(err)
@@ -86,7 +87,7 @@ func TestSwapRollsBack(t *testing.T) {
 // compaction cannot use counts against it.
 func TestSwapAdmissionProbes(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, "admission")
+	m := load(t, hosttest.Native, "admission")
 	p, err := summarizers.Open(t.Context(), m, summarizers.Config{Use: summarizers.UseAdmit})
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func (p *Policy) Swap(ctx context.Context, spec host.Spec, opts SwapOptions) (re
 			err = p.probe(ctx, g)
 		}
 		if err == nil && !opts.Untried {
-			_, asks := host.Granted[*model.Grant](gen.Spec().Grants)
+			_, asks := gen.Spec().Grants.Capability("model").(*model.Grant)
 			report, err = p.try(ctx, g, asks)
 		}
 		if err != nil || also == nil {

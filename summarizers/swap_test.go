@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
@@ -35,8 +36,8 @@ func fixed(t *testing.T, replace ...string) host.Spec {
 // MessagePack while requests are in flight.
 func TestSwapPolicy(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []host.EngineName{host.EngineNative, host.EngineExtism} {
-		t.Run(string(engine), func(t *testing.T) {
+	for _, engine := range []string{hosttest.Native, hosttest.Extism} {
+		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			m := load(t, engine, "summarizers")
 			p, err := summarizers.Open(t.Context(), m, summarizers.Config{Use: summarizers.UseSummarize})
@@ -73,12 +74,12 @@ func TestSwapPolicy(t *testing.T) {
 
 func TestSwapPolicyRefuses(t *testing.T) {
 	t.Parallel()
-	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
+	p, err := summarizers.Open(t.Context(), load(t, hosttest.Native, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for says, spec := range map[string]host.Spec{
-		`knows no policy "ledger"`:    fixed(t),
+		`knows no policy "ledger"`:   fixed(t),
 		"speaks ABI 8 to 8":           fixed(t, `"min":1,"max":1`, `"min":8,"max":8`),
 		`has no export "summarize"`:   {Path: filepath.Join("..", "testdata", "guests", "admission.wasm")},
 		"was not found; check":        {Path: "gone.wasm"},
@@ -97,7 +98,7 @@ func TestSwapPolicyRefuses(t *testing.T) {
 // finds out, and reports when the binary does not serve it.
 func TestModuleSwappedPastThePolicy(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, "summarizers")
+	m := load(t, hosttest.Native, "summarizers")
 	p, err := summarizers.Open(t.Context(), m, summarizers.Config{Use: summarizers.UseSummarize})
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +141,7 @@ func TestPolicyThatAsks(t *testing.T) {
 	asking.Wasm = append(append(asking.Wasm, 0), append([]byte{byte(len(section)) | 0x80, byte(len(section) >> 7)}, section...)...)
 	const says = `plugin "asking" asks for clock (it says: "Dates."); to let it, write grants: {clock: true}`
 
-	m := load(t, host.EngineNative, "summarizers")
+	m := load(t, hosttest.Native, "summarizers")
 	p, err := summarizers.Open(t.Context(), m, summarizers.Config{Use: summarizers.UseSummarize})
 	if err != nil {
 		t.Fatal(err)

@@ -34,8 +34,8 @@ func (g *GuestReport) notes() []string {
 }
 
 // replacementList lists counts, the largest first.
-func replacementList(counts map[host.Replacement]int64) string {
-	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b host.Replacement) int {
+func replacementList(counts map[host.Reason]int64) string {
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b host.Reason) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 	list := make([]string, len(kinds))

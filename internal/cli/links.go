@@ -50,7 +50,7 @@ type Store interface {
 
 // Engine makes an engine for the host.
 type Engine struct {
-	Name host.EngineName
+	Name string
 	New  func() host.Engine
 }
 
@@ -65,17 +65,20 @@ func (l Links) provider(name string) (Provider, error) {
 	return Provider{}, fmt.Errorf("is %.40q; write one of %s", name, strings.Join(known, ", "))
 }
 
+// nativeEngine is the name of the host's own engine.
+const nativeEngine = "native"
+
 // engine makes the engine that a config names, nil for the native one.
 func (l Links) engine(name string) (host.Engine, error) {
-	if name == "" || host.EngineName(name) == host.EngineNative {
+	if name == "" || name == nativeEngine {
 		return nil, nil //nolint:nilnil // the default of the host
 	}
-	known := []string{string(host.EngineNative)}
+	known := []string{nativeEngine}
 	for _, e := range l.Engines {
-		if e.Name == host.EngineName(name) {
+		if e.Name == name {
 			return e.New(), nil
 		}
-		known = append(known, string(e.Name))
+		known = append(known, e.Name)
 	}
 	return nil, fmt.Errorf("%.40q must be %s", name, strings.Join(known, " or "))
 }

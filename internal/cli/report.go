@@ -102,8 +102,8 @@ type GuestReport struct {
 	Failed int64  `json:"failed"`
 	Traps  int64  `json:"traps"`
 	// Replaced counts instances that were not used again, ReplacedBy by reason.
-	Replaced   int64                      `json:"replaced"`
-	ReplacedBy map[host.Replacement]int64 `json:"replaced_by,omitempty"`
+	Replaced   int64                 `json:"replaced"`
+	ReplacedBy map[host.Reason]int64 `json:"replaced_by,omitempty"`
 	// Printed counts lines of standard output and error that were not logged for want of the grant.
 	Printed int64 `json:"printed,omitempty"`
 	// Late counts host calls that continued after their call was out of time.

@@ -253,9 +253,9 @@ func (l LimitsConfig) limits(base host.Limits) host.Limits {
 // guests returns what the modules have used so far.
 func (p *parts) guests() []GuestReport {
 	var out []GuestReport
-	add := func(name string, engine host.EngineName, s host.Stats) {
+	add := func(name, engine string, s host.Stats) {
 		out = append(out, GuestReport{
-			Name: name, Engine: string(engine), Calls: s.Calls, Failed: s.Failures, Traps: s.Traps,
+			Name: name, Engine: engine, Calls: s.Calls, Failed: s.Failures, Traps: s.Traps,
 			Replaced: s.Replaced, ReplacedBy: s.ReplacedBy, Printed: s.Printed, Late: s.Late, Fuel: s.Fuel, Swaps: s.Swaps, Rollbacks: s.Rollbacks,
 			Denied: s.Denied, HTTP: s.Uses["http"], KV: s.Uses["kv"], Files: s.Uses["fs"], LogsDropped: s.LogsDropped,
 		})
@@ -263,7 +263,7 @@ func (p *parts) guests() []GuestReport {
 	if p.set != nil {
 		stats := p.set.Stats()
 		for _, name := range slices.Sorted(maps.Keys(stats)) {
-			add(name, cmp.Or(host.EngineName(p.cfg.Engine), host.EngineNative), stats[name])
+			add(name, cmp.Or(p.cfg.Engine, nativeEngine), stats[name])
 		}
 	}
 	for _, m := range p.modules {
@@ -302,10 +302,11 @@ func cacheDir(cfg *Config) (string, error) {
 
 // compileProcess makes the host compile in child processes, where main has made that possible.
 func compileProcess() *host.CompileProcess {
-	if !host.CompileChildCalled() {
+	p := &host.CompileProcess{}
+	if !p.Possible() {
 		return nil
 	}
-	return &host.CompileProcess{}
+	return p
 }
 
 // compileLine names the module that is being compiled, since that takes seconds the first time.

@@ -43,8 +43,6 @@ type Request struct {
 	Header http.Header
 	// Body is not changed, and not used after Do returns.
 	Body []byte
-	// MaxResponseBytes lowers the policy's limit of the response body. 0 keeps it.
-	MaxResponseBytes int
 }
 
 // Response is what a server answered, without the secrets that it echoed.

@@ -16,9 +16,7 @@ type exchange struct {
 	// header has handles, not values.
 	header http.Header
 	body   []byte
-	// limit bounds the response body.
-	limit int
-	fill  filler
+	fill   filler
 	// hops counts the redirects that were followed, from is the URL before the
 	// last one.
 	hops int
@@ -36,17 +34,11 @@ func (b *Broker) admit(req Request) (*exchange, error) {
 		return &exchange{target: t}, r
 	}
 	x := &exchange{
-		method: strings.ToUpper(req.Method), target: t, body: req.Body, limit: b.policy.ResponseBytes,
+		method: strings.ToUpper(req.Method), target: t, body: req.Body,
 		fill: filler{vault: b.vault, values: map[string]string{}, limit: b.policy.HeaderBytes},
 	}
 	if x.method == "" {
 		x.method = http.MethodGet
-	}
-	if req.MaxResponseBytes < 0 {
-		return x, refuse(ReasonMalformed, "use 0 for the policy's limit", "MaxResponseBytes is negative")
-	}
-	if req.MaxResponseBytes > 0 {
-		x.limit = min(x.limit, req.MaxResponseBytes)
 	}
 	if r := b.permit(x); r != nil {
 		return x, r
@@ -129,11 +121,11 @@ func (b *Broker) hop(ctx context.Context, x *exchange) (*Response, *redirection,
 		}
 		return nil, &redirection{resp.StatusCode, next}, nil
 	}
-	data, fits, err := body(resp, x.limit)
+	data, fits, err := body(resp, b.policy.ResponseBytes)
 	b.release(c, resp, fits && err == nil)
 	switch {
 	case !fits && err == nil:
-		return nil, nil, b.responseTooLarge(x)
+		return nil, nil, b.responseTooLarge()
 	case err != nil:
 		return nil, nil, b.exchangeError(c)
 	}
@@ -196,9 +188,9 @@ func (b *Broker) answer(x *exchange, resp *http.Response, data []byte) (*Respons
 	if known != nil && (resp.StatusCode == http.StatusPartialContent || resp.Header.Get("Content-Range") != "") {
 		return nil, refuse(ReasonSecret, "leave out the header Range", "the response is a piece of one, so it cannot be searched for secrets")
 	}
-	out, inBody, ok := redact(data, known, x.limit)
+	out, inBody, ok := redact(data, known, b.policy.ResponseBytes)
 	if !ok {
-		return nil, b.responseTooLarge(x)
+		return nil, b.responseTooLarge()
 	}
 	inHeader, ok := redactHeader(resp.Header, known, b.policy.HeaderBytes)
 	if !ok {
@@ -211,9 +203,9 @@ func (b *Broker) answer(x *exchange, resp *http.Response, data []byte) (*Respons
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: out, URL: b.vault.redact(x.target.url.String())}, nil
 }
 
-func (b *Broker) responseTooLarge(x *exchange) *Refusal {
+func (b *Broker) responseTooLarge() *Refusal {
 	return refuse(ReasonResponseTooLarge, "ask for less, or ask the operator to raise Policy.ResponseBytes",
-		"the response's body is larger than %d bytes", x.limit)
+		"the response's body is larger than %d bytes", b.policy.ResponseBytes)
 }
 
 // isIdempotent reports methods that may be sent twice, by RFC 9110.

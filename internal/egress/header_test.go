@@ -112,5 +112,4 @@ func TestRequestTooLarge(t *testing.T) {
 		many["X-"+strings.Repeat("a", i+1)] = []string{""}
 	}
 	_ = refused(t, b, egress.Request{URL: "https://a.example.com", Header: many}, egress.ReasonHeadersTooLarge)
-	_ = refused(t, b, egress.Request{URL: "https://a.example.com", MaxResponseBytes: -1}, egress.ReasonMalformed)
 }

@@ -147,11 +147,13 @@ func TestLimitsAreExact(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, strings.Repeat("x", 100))
 		})
-		b := broker(t, func(c *egress.Config) { c.Policy.ResponseBytes = 100 })
-		if resp := get(t, b, egress.Request{URL: url, MaxResponseBytes: 200}); len(resp.Body) != 100 {
+		of := func(limit int) *egress.Broker {
+			return broker(t, func(c *egress.Config) { c.Policy.ResponseBytes = limit })
+		}
+		if resp := get(t, of(100), egress.Request{URL: url}); len(resp.Body) != 100 {
 			t.Errorf("%d bytes", len(resp.Body))
 		}
-		_ = refused(t, b, egress.Request{URL: url, MaxResponseBytes: 99}, egress.ReasonResponseTooLarge)
+		_ = refused(t, of(99), egress.Request{URL: url}, egress.ReasonResponseTooLarge)
 	}
 	const head = "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n"
 	url := raw(t, func(c net.Conn) { _, _ = io.WriteString(c, head+strings.Repeat("x", 500)) })

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-
-	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
 // Capability is what an operator grants a module beyond computing. The packages below host/capability have them.
@@ -188,36 +186,6 @@ func Guard(run func() error) (err error) {
 		}
 	}()
 	return run()
-}
-
-// HostFunc is a function that the host offers to guests, on every engine.
-type HostFunc struct {
-	Module, Name    string
-	Params, Results []ValueType
-	// Bulk means that it moves bytes and does nothing else that a call has to end with.
-	Bulk bool
-	Run  func(g Guest, stack []uint64)
-}
-
-// FuncType is the type of a function in a module.
-func FuncType(params, results []ValueType) wasm.FuncType {
-	list := func(in []ValueType) []wasm.ValueType {
-		out := make([]wasm.ValueType, len(in))
-		for i, t := range in {
-			out[i] = wasm.ValueType(t)
-		}
-		return out
-	}
-	return wasm.FuncType{Params: list(params), Results: list(results)}
-}
-
-// APITypes are value types as the engine numbers them.
-func APITypes(in []ValueType) []byte {
-	out := make([]byte, len(in))
-	for i, t := range in {
-		out[i] = byte(t)
-	}
-	return out
 }
 
 // EmptyBlock is the offset for no bytes where 0 means something

@@ -175,7 +175,7 @@ type Outcome struct {
 	Code uint32
 	Text string
 	// Spent is why the instance must not be used again, empty when it may.
-	Spent Replacement
+	Spent Reason
 	// Fuel is what the call used, on an engine that meters.
 	Fuel int64
 	// LogsDropped counts log messages beyond the limit.

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
 // Errors that engines and hosts share.
@@ -17,37 +21,54 @@ var (
 	ErrQuota = errors.New("quota exceeded")
 )
 
-// TrapKind is the way in which a guest broke or was stopped.
-type TrapKind string
+// Reason is why a call ended without success, or why its instance was not used again.
+type Reason string
 
-// Kinds of traps.
+// Reasons. Those of traps are ways in which a guest broke or was stopped; the others are why an instance was replaced
+// after a call that may have gone well.
 const (
 	// TrapFault is a fault in the guest: unreachable, out of bounds and so on.
-	TrapFault TrapKind = "trap"
+	TrapFault Reason = "trap"
 	// TrapDeadline means that the guest ran longer than it may.
-	TrapDeadline TrapKind = "deadline"
+	TrapDeadline Reason = "deadline"
 	// TrapCancelled means that the caller, or Close, ended the call.
-	TrapCancelled TrapKind = "cancelled"
+	TrapCancelled Reason = "cancelled"
 	// TrapExit means that the guest ended itself with a code other than zero.
-	TrapExit TrapKind = "exit"
+	TrapExit Reason = "exit"
 	// TrapFuel means that the guest executed more than Limits.Fuel allows.
-	TrapFuel TrapKind = "fuel"
+	TrapFuel Reason = "fuel"
 	// TrapOutput means an output above Limits.OutputBytes.
-	TrapOutput TrapKind = "output_too_large"
+	TrapOutput Reason = "output_too_large"
 	// TrapMemory is a fault or exit of a guest that had used up most of its
 	// memory, which is the likely cause.
-	TrapMemory TrapKind = "memory"
+	TrapMemory Reason = "memory"
 	// TrapDenied means that the guest asked for what was not granted, by a function
 	// that has no other way to say so.
-	TrapDenied TrapKind = "denied"
+	TrapDenied Reason = "denied"
 	// TrapInit means that no instance could be made: the start function or the
 	// initialisation of the guest's runtime failed or took too long.
-	TrapInit TrapKind = "init"
+	TrapInit Reason = "init"
+
+	// ReplacedMemory means that a call has added more memory than is given back after it: more than
+	// 64 MiB (4 MiB where the system is not Linux), or all that the limit allows. What it adds below that costs no
+	// instance. On the Extism engine it means that three quarters of the limit are in use.
+	ReplacedMemory Reason = "grown_memory"
+	// ReplacedKernel means that a call kept more than 4 MiB in blocks.
+	ReplacedKernel Reason = "grown_blocks"
+	// ReplacedState means that memory and globals are not all the state of the module: it changes
+	// its tables, has links, or is not metered. Such an instance serves one call.
+	ReplacedState Reason = "other_state"
+	// ReplacedFiles means that a call opened, closed or moved a file descriptor.
+	ReplacedFiles Reason = "files"
+	// ReplacedExit means that a call ended with exit code 0.
+	ReplacedExit Reason = "exit"
+	// ReplacedAborted means that a function of the embedder ended its goroutine.
+	ReplacedAborted Reason = "aborted"
 )
 
 // Fault is a trap before it knows its module and export.
 type Fault struct { //nolint:errname // host.TrapError is the error that a caller sees
-	Kind   TrapKind
+	Kind   Reason
 	Detail string
 	Code   uint32
 	Err    error
@@ -114,6 +135,26 @@ func TrapDetail(err error, own func(frame string) (string, bool)) string {
 		frames = append(frames, Clean(line, MaxName))
 	}
 	return Clean(cause, MaxDetail/2) + " at " + strings.Join(frames, " < ")
+}
+
+// Broken is the fault of a guest that an error of wazero ended. Its largest memory has some bytes, of so many pages that it may have.
+func Broken(err error, own func(frame string) (string, bool), size, pages int) *Fault {
+	f := &Fault{Kind: TrapFault, Detail: TrapDetail(err, own)}
+	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
+		f = &Fault{Kind: TrapExit, Detail: fmt.Sprintf("exit code %d", exit.ExitCode()), Code: exit.ExitCode()}
+	}
+	if size > pages*wasm.PageSize/4*3 {
+		f.Kind = TrapMemory
+		f.Detail += fmt.Sprintf("; %d of %d bytes of memory are in use", size, pages*wasm.PageSize)
+	}
+	return f
+}
+
+// Recovered is deferred, and makes a fault of the engine of a panic.
+func Recovered(err *error, what string) { //nolint:gocritic // it sets the result of the function that defers it
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%s: %w: panicked: %s", what, ErrEngine, Clean(fmt.Sprint(r), MaxDetail))
+	}
 }
 
 // FirstLine returns a text up to its first line break.

@@ -47,7 +47,7 @@ func capabilities() []capability {
 			return g.Config != nil, slices.Sorted(maps.Keys(g.Config))
 		}, nil, func([]string) string { return "values: {KEY: value}" }},
 		{abi.CapabilitySecrets, "http.Grant.Secrets", func(g *host.Grants) (bool, []string) {
-			h, ok := host.Granted[*http.Grant](*g)
+			h, ok := g.Capability("http").(*http.Grant)
 			if !ok {
 				return false, nil
 			}
@@ -68,7 +68,7 @@ func capabilities() []capability {
 			}
 			return "files: [{host: FOLDER, guest: " + strconv.Quote(at) + "}]"
 		}},
-		{abi.CapabilityLog, "log.Grant", flag(func(g *host.Grants) bool { _, ok := host.Granted[logcap.Grant](*g); return ok }), nil, yes("log")},
+		{abi.CapabilityLog, "log.Grant", flag(func(g *host.Grants) bool { _, ok := g.Capability("log").(logcap.Grant); return ok }), nil, yes("log")},
 		// No config can name a model: the program that embeds the host brings it.
 		{abi.CapabilityModel, "model.Grant", grantedModel, same, nil},
 		{abi.CapabilitySticky, "Grants.Sticky", flag(func(g *host.Grants) bool { return g.Sticky }), nil, yes("sticky")},
@@ -76,7 +76,7 @@ func capabilities() []capability {
 }
 
 func grantedHosts(g *host.Grants) (bool, []string) {
-	h, ok := host.Granted[*http.Grant](*g)
+	h, ok := g.Capability("http").(*http.Grant)
 	if !ok {
 		return false, nil
 	}
@@ -85,7 +85,7 @@ func grantedHosts(g *host.Grants) (bool, []string) {
 
 // grantedModel names the roles; a model that is asked in bytes has none.
 func grantedModel(g *host.Grants) (bool, []string) {
-	m, ok := host.Granted[*model.Grant](*g)
+	m, ok := g.Capability("model").(*model.Grant)
 	if !ok {
 		return false, nil
 	}
@@ -93,7 +93,7 @@ func grantedModel(g *host.Grants) (bool, []string) {
 }
 
 func grantedKV(g *host.Grants) (bool, []string) {
-	grant, ok := host.Granted[*kv.Grant](*g)
+	grant, ok := g.Capability("kv").(*kv.Grant)
 	if !ok {
 		return false, nil
 	}
@@ -106,7 +106,7 @@ func grantedKV(g *host.Grants) (bool, []string) {
 
 func grantedFolders(g *host.Grants) (bool, []string) {
 	var out []string
-	files, ok := host.Granted[*fs.Grant](*g)
+	files, ok := g.Capability("fs").(*fs.Grant)
 	if !ok {
 		return false, nil
 	}

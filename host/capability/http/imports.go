@@ -54,14 +54,11 @@ func (h *Grant) Open(env *engine.Env) (*engine.Opened, error) {
 		return nil, err
 	}
 	o := &httpOpened{broker, env.Use.Counter("http"), h.ResponseHeaders}
-	one, two := []engine.ValueType{engine.I64}, []engine.ValueType{engine.I64, engine.I64}
 	return &engine.Opened{
 		Blocking: true,
 		Functions: []engine.HostFunc{
-			{Module: engine.ModuleHost, Name: "http_fetch", Params: two, Results: one, Run: o.fetchBlock},
-			{Module: engine.ModuleEnv, Name: "http_request", Params: two, Results: one, Run: o.request},
-			{Module: engine.ModuleEnv, Name: "http_status_code", Results: []engine.ValueType{engine.I32}, Run: o.statusCode},
-			{Module: engine.ModuleEnv, Name: "http_headers", Results: one, Run: o.headers},
+			engine.Function("http_fetch", o.fetchBlock), engine.Function("http_request", o.request),
+			engine.Function("http_status_code", o.statusCode), engine.Function("http_headers", o.headers),
 		},
 		Close: func() error { broker.Close(); return nil },
 	}, nil

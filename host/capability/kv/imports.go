@@ -30,12 +30,8 @@ func (*Grant) Capability() string { return "kv" }
 // Open implements host.Capability.
 func (s *Grant) Open(env *engine.Env) (*engine.Opened, error) {
 	o := &kvOpened{s, env.Use.Counter("kv")}
-	one, two, half := []engine.ValueType{engine.I64}, []engine.ValueType{engine.I64, engine.I64}, []engine.ValueType{engine.I32}
 	return &engine.Opened{Blocking: true, Functions: []engine.HostFunc{
-		{Module: engine.ModuleHost, Name: "kv_get", Params: one, Results: one, Run: o.get},
-		{Module: engine.ModuleHost, Name: "kv_set", Params: two, Results: half, Run: o.set},
-		{Module: engine.ModuleHost, Name: "kv_delete", Params: one, Results: half, Run: o.delete},
-		{Module: engine.ModuleHost, Name: "kv_list", Params: []engine.ValueType{engine.I64, engine.I64, engine.I32}, Results: one, Run: o.list},
+		engine.Function("kv_get", o.get), engine.Function("kv_set", o.set), engine.Function("kv_delete", o.delete), engine.Function("kv_list", o.list),
 	}}, nil
 }
 

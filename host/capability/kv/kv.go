@@ -42,7 +42,7 @@ type Grant struct {
 	// Namespace is shared by the modules that are granted the same one. Default the
 	// module's name, byte for byte as it stands in its Spec.
 	Namespace string
-	// ReadOnly refuses kv_set and kv_delete with [CodeDenied].
+	// ReadOnly refuses kv_set and kv_delete with the code for denied.
 	ReadOnly bool
 	// Keys and Bytes bound the namespace. Default 10,000 keys and 16 MiB, keys
 	// included.

@@ -22,10 +22,9 @@ func (l Grant) Checked(string) (engine.Capability, error) { return l, nil }
 // Open implements host.Capability.
 func (l Grant) Open(*engine.Env) (*engine.Opened, error) {
 	granted := &engine.LogGrant{Level: l.Level}
-	return &engine.Opened{Log: granted, Functions: []engine.HostFunc{{
-		Module: engine.ModuleEnv, Name: "get_log_level", Results: []engine.ValueType{engine.I32},
-		Run: func(_ engine.Guest, stack []uint64) { stack[0] = levelNumber(granted.Least()) },
-	}}}, nil
+	return &engine.Opened{Log: granted, Functions: []engine.HostFunc{
+		engine.Function("get_log_level", func(_ engine.Guest, stack []uint64) { stack[0] = levelNumber(granted.Least()) }),
+	}}, nil
 }
 
 // levelNumber is a level in go-sdk's numbers.

@@ -26,10 +26,8 @@ func (m Grant) Checked(string) (engine.Capability, error) { return m, nil }
 // Open implements host.Capability.
 func (Grant) Open(env *engine.Env) (*engine.Opened, error) {
 	o := messagesOpened{env.InputBytes}
-	one, two, four := []engine.ValueType{engine.I64}, []engine.ValueType{engine.I32, engine.I32}, []engine.ValueType{engine.I32, engine.I32, engine.I32, engine.I32}
 	return &engine.Opened{Functions: []engine.HostFunc{
-		{Module: engine.ModuleHost, Name: importMessagesGet, Params: two, Results: one, Run: o.get},
-		{Module: engine.ModuleHost, Name: importMessagesRead, Params: four, Results: one, Bulk: true, Run: o.read},
+		engine.Function(importMessagesGet, o.get), engine.Function(importMessagesRead, o.read),
 	}}, nil
 }
 

@@ -22,7 +22,7 @@ type Grant struct {
 	// Ask answers a request. What is in the bytes is between the guest and Ask. It must
 	// return when ctx ends, which it does with the guest's call: raise Limits.Timeout
 	// to what an answer takes. The guest receives that an error happened, and nothing of
-	// its text; with [ErrQuota] in it, the guest gets [CodeQuota]. Ask must be safe for
+	// its text; with [ErrQuota] in it, the guest gets the code for a quota. Ask must be safe for
 	// concurrent use, and must neither keep nor change request. It must not call the
 	// module that asks. Required without Roles.
 	Ask func(ctx context.Context, request []byte) ([]byte, error)
@@ -50,13 +50,11 @@ func (m *Grant) Open(env *engine.Env) (*engine.Opened, error) {
 		env.Use.Count("model_cost", func() int64 { return l.total().cost })
 		return l
 	})}
-	one := []engine.ValueType{engine.I64}
 	out := &engine.Opened{Blocking: true, Functions: []engine.HostFunc{
-		{Module: engine.ModuleHost, Name: importModelInfo, Params: one, Results: one, Run: o.info},
-		{Module: engine.ModuleHost, Name: importModelChat, Params: []engine.ValueType{engine.I64, engine.I64}, Results: one, Run: o.chat},
+		engine.Function(importModelInfo, o.info), engine.Function(importModelChat, o.chat),
 	}}
 	if m.Ask != nil {
-		out.Functions = append(out.Functions, engine.HostFunc{Module: engine.ModuleHost, Name: "model_ask", Params: one, Results: one, Run: o.ask})
+		out.Functions = append(out.Functions, engine.Function("model_ask", o.ask))
 	}
 	return out, nil
 }

@@ -19,7 +19,7 @@ type Role struct {
 	// Answer asks the model. It must return when ctx ends, which it does with the guest's
 	// call: raise Limits.Timeout to what an answer takes. It must be safe for concurrent use,
 	// and must not call the module that asks. Of an error the guest receives the kind, and
-	// nothing of its text; with [ErrQuota] in it, the guest gets [CodeQuota]. Required.
+	// nothing of its text; with [ErrQuota] in it, the guest gets the code for a quota. Required.
 	Answer func(ctx context.Context, q Question) (Answer, error)
 	// WindowTokens is what the model takes, question and answer together. Required.
 	WindowTokens int64
@@ -49,7 +49,7 @@ type Question struct {
 type Answer struct {
 	Text string
 	// Refused means that the model would not answer, as its provider tells. The guest
-	// gets [CodeFailed] then.
+	// gets the code for failed then.
 	Refused bool
 	// InputTokens and OutputTokens were billed. With both 0 they are estimated. They count
 	// after an error, too.

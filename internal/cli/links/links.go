@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/extismengine"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/llm"
@@ -22,7 +21,7 @@ func All() cli.Links {
 			{Name: "openai-chat", KeyEnv: "OPENAI_API_KEY", Open: openOpenAI(openai.Chat)},
 		},
 		OpenStore: openStore,
-		Engines:   []cli.Engine{{Name: host.EngineExtism, New: extismengine.New}},
+		Engines:   []cli.Engine{{Name: "extism", New: extismengine.New}},
 	}
 }
 

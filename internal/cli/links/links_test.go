@@ -36,7 +36,7 @@ func TestAll_schema(t *testing.T) {
 	}
 	engines := []any{"native"}
 	for _, e := range links.All().Engines {
-		engines = append(engines, string(e.Name))
+		engines = append(engines, e.Name)
 	}
 	if got := schema.Properties["engine"].Enum; !slices.Equal(got, engines) {
 		t.Errorf("the schema has the engines %q, the command %q", got, engines)

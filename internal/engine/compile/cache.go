@@ -6,6 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // cacheFormat names the folder of compiled code. It carries the version of
@@ -35,6 +39,17 @@ func OpenCache(root, name string) (*DiskCache, error) {
 		}
 	}
 	return c, nil
+}
+
+// Code opens the compiled code for one module. One for all would keep the code of closed modules in memory.
+func (c *DiskCache) Code(module string) (cache wazero.CompilationCache, err error) {
+	if c == nil {
+		return wazero.NewCompilationCache(), nil
+	}
+	if cache, err = wazero.NewCompilationCacheWithDir(c.Dir); err != nil {
+		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", module, engine.ErrEngine, err)
+	}
+	return cache, nil
 }
 
 // Has reports whether a binary was compiled into the folder before.

@@ -22,9 +22,6 @@ import (
 // childReady is set when main has called CompileChild.
 var childReady atomic.Bool //nolint:gochecknoglobals // a process is one that can be its own child, or not
 
-// ChildCalled reports whether [Child] was called in this process, so that Config.Compile can be set.
-func ChildCalled() bool { return childReady.Load() }
-
 // Child returns at once, except in a process that a [Process] has started: there it compiles, and ends the
 // process. Call it first in main, before anything is read from the environment or from files.
 func Child() {
@@ -76,7 +73,9 @@ func (j *compileJob) compile(ctx context.Context, cache wazero.CompilationCache,
 		WithCoreFeatures(j.Features).WithCloseOnContextDone(j.Interruptible)
 	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
 	if j.Interruptible {
-		ctx = listening(ctx)
+		ctx = ListenWASI(ctx, func(api.FunctionDefinition) experimental.FunctionListener {
+			return experimental.FunctionListenerFunc(func(context.Context, api.Module, api.FunctionDefinition, []uint64, experimental.StackIterator) {})
+		})
 	}
 	_, err := wazero.NewRuntimeWithConfig(ctx, config).CompileModule(ctx, wasm)
 	if _, broken := errors.AsType[*os.PathError](err); broken {
@@ -85,14 +84,14 @@ func (j *compileJob) compile(ctx context.Context, cache wazero.CompilationCache,
 	return compileRefused, err
 }
 
-// listening makes the functions of WASI that are compiled with the context call a listener, which is part of the code. What
-// the listener does is not, so the child's does nothing.
-func listening(ctx context.Context) context.Context {
+// ListenWASI makes the functions of WASI that are compiled with the context call a listener, which is part of the code. What the
+// listener does is not.
+func ListenWASI(ctx context.Context, listener func(def api.FunctionDefinition) experimental.FunctionListener) context.Context {
 	return experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(
 		func(def api.FunctionDefinition) experimental.FunctionListener {
 			if def.ModuleName() != engine.ModuleWASI || def.GoFunction() == nil {
 				return nil
 			}
-			return experimental.FunctionListenerFunc(func(context.Context, api.Module, api.FunctionDefinition, []uint64, experimental.StackIterator) {})
+			return listener(def)
 		}))
 }

@@ -73,6 +73,9 @@ type CompileMode struct {
 	Interruptible bool
 }
 
+// Possible reports whether [Child] was called in this process, so that it can be its own child.
+func (*Process) Possible() bool { return childReady.Load() }
+
 // Check reports what is wrong with the config of a host whose cache is in dir.
 func (p *Process) Check(dir string) error {
 	switch {
@@ -82,7 +85,7 @@ func (p *Process) Check(dir string) error {
 		return errors.New("host: config: Compile needs CacheDir, in which the code is handed over")
 	case p.MemoryBytes < 0:
 		return fmt.Errorf("host: config: Compile.MemoryBytes %d is negative; use 0 for the default", p.MemoryBytes)
-	case !ChildCalled():
+	case !p.Possible():
 		return errors.New("host: config: Compile needs a program that can be its own child; call host.CompileChild first in main")
 	}
 	return nil

@@ -34,7 +34,7 @@ func outputWrite(ctx context.Context, _ *extism.CurrentPlugin, stack []uint64) {
 	i := instanceOf(ctx)
 	ptr, n := api.DecodeU32(stack[0]), api.DecodeU32(stack[1])
 	if uint64(n) > uint64(i.prog.Limits.OutputBytes) { // not negative
-		i.Fail(i.outputTooLarge(int(n)))
+		i.Fail(engine.OutputFault(int(n), i.prog.Limits.OutputBytes))
 	}
 	from := i.Slice(engine.ImportOutputWrite, ptr, int(n))
 	i.output = append(make([]byte, 0, len(from)), from...)

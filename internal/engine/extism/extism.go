@@ -47,33 +47,22 @@ func (Maker) Open(s compile.Setup) engine.Engine {
 	return &Engine{cache: s.Cache, child: s.Child}
 }
 
-// codeCache returns a cache for one module. One for all would keep the code of
-// closed modules, because go-sdk does not close what it compiles.
-func (e *Engine) codeCache() (wazero.CompilationCache, error) {
-	if e.cache == nil {
-		return wazero.NewCompilationCache(), nil
-	}
-	return wazero.NewCompilationCacheWithDir(e.cache.Dir)
-}
-
 // Compile implements engine.Engine.
 func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Program, err error) {
 	if err := fits(src); err != nil {
 		return nil, err
 	}
-	cache, err := e.codeCache()
+	cache, err := e.cache.Code(src.Name)
 	if err != nil {
-		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.Name, engine.ErrEngine, err)
+		return nil, err
 	}
 	p := &extismProgram{Source: src, cache: cache}
 	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("host: module %q: %w: compilation panicked: %s", src.Name, engine.ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
-		}
 		if err != nil {
 			_ = cache.Close(context.WithoutCancel(ctx))
 		}
 	}()
+	defer engine.Recovered(&err, fmt.Sprintf("host: module %q: compilation", src.Name))
 	wasms, err := p.parts()
 	if err != nil {
 		return nil, err
@@ -102,7 +91,7 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 	for _, one := range wasms {
 		manifest.Wasm = append(manifest.Wasm, one)
 	}
-	ctx = ListenWASI(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)))
+	ctx = compile.ListenWASI(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)), newListener)
 	p.compiled, err = extism.NewCompiledPlugin(ctx, manifest, config, p.functions())
 	if err != nil {
 		return nil, err
@@ -183,15 +172,13 @@ func (p *extismProgram) probe() string {
 func (p *extismProgram) Instantiate(ctx context.Context, sticky bool) (_ engine.Instance, err error) {
 	i := newExtismInstance(p, sticky)
 	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: making an instance panicked: %s", engine.ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
-		}
 		if err != nil && i.plugin != nil {
 			_ = i.Close(context.WithoutCancel(ctx))
 		}
 	}()
+	defer engine.Recovered(&err, "making an instance")
 	i.done = ctx.Done()
-	config := wazero.NewModuleConfig().WithStdout(&i.out).WithStderr(&i.err).WithNanosleep(i.sleep)
+	config := wazero.NewModuleConfig().WithStdout(&i.Out).WithStderr(&i.Err).WithNanosleep(i.sleep)
 	if p.Clock {
 		config = config.WithSysWalltime().WithSysNanotime()
 	}

@@ -25,10 +25,10 @@ func (i *extismInstance) initialise(ctx context.Context) (err error) {
 	// The level is one for the process; above debug the message would not come.
 	extism.SetLogLevel(extism.LogLevelDebug)
 	callCtx := i.begin(ctx, export, nil)
-	i.log.Initialising = true
+	i.Log.Initialising = true
 	defer i.end()
 	defer func() {
-		i.log.Initialising = false
+		i.Log.Initialising = false
 		r := recover()
 		if _, ok := r.(initDone); ok {
 			err = i.swallowed(ctx)
@@ -45,10 +45,10 @@ func (i *extismInstance) initialise(ctx context.Context) (err error) {
 
 // swallowed reports a fault of _initialize that go-sdk only logs.
 func (i *extismInstance) swallowed(ctx context.Context) error {
-	if i.log.InitError == "" {
+	if i.Log.InitError == "" {
 		return nil
 	}
-	return i.initFault(ctx, errors.New(i.log.InitError))
+	return i.initFault(ctx, errors.New(i.Log.InitError))
 }
 
 // initFault words what went wrong while an instance was made.
@@ -62,5 +62,5 @@ func (i *extismInstance) initFault(ctx context.Context, err error) error {
 	if i.closed && i.exitCode != 0 {
 		detail = fmt.Sprintf("exit code %d", i.exitCode)
 	}
-	return &engine.Fault{Kind: engine.TrapInit, Detail: detail + i.stderrDetail()}
+	return &engine.Fault{Kind: engine.TrapInit, Detail: detail + i.Tail()}
 }

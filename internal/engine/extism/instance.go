@@ -24,10 +24,7 @@ type extismInstance struct {
 	prog     *extismProgram
 	plugin   *extism.Plugin
 	memories memories
-	stderr   engine.Head
-	log      engine.GuestLog
-	// out and err are the standard streams.
-	out, err engine.Printer
+	engine.Written
 	// sticky reports that variables are kept between calls.
 	sticky bool
 	// closed reports that wazero closed a part of the instance, exitCode why.
@@ -57,10 +54,7 @@ type extismInstance struct {
 
 func newExtismInstance(p *extismProgram, sticky bool) *extismInstance {
 	i := &extismInstance{prog: p, sticky: sticky}
-	i.stderr.Limit = p.Limits.StderrBytes
-	i.log = engine.GuestLog{Logger: p.Logger, Module: p.Name, Granted: p.Log != nil, Level: p.Log.Least(), Limit: p.Limits.LogBytes}
-	i.out = engine.Printer{Log: &i.log, Stream: "stdout"}
-	i.err = engine.Printer{Log: &i.log, Stream: "stderr", Also: &i.stderr}
+	i.Written.Open(&p.Source)
 	return i
 }
 
@@ -86,16 +80,9 @@ func (i *extismInstance) sleep(ns int64) {
 func (i *extismInstance) begin(ctx context.Context, export string, input []byte) context.Context {
 	i.input, i.output, i.written, i.fault = input, nil, false, nil
 	i.done = ctx.Done()
-	i.stderr.Reset()
-	i.log.Begin(ctx, export)
+	i.Reset()
+	i.Log.Begin(ctx, export)
 	return context.WithValue(ctx, InstanceKey{}, i)
-}
-
-// endLog ends the lines in progress and the log of a call. It may be called again.
-func (i *extismInstance) endLog() {
-	i.out.Flush()
-	i.err.Flush()
-	i.log.End()
 }
 
 // end lets go of everything that belongs to a call.
@@ -104,7 +91,7 @@ func (i *extismInstance) end() {
 	if !i.sticky {
 		clear(i.plugin.Var)
 	}
-	i.endLog()
+	i.End(new(engine.Outcome))
 	i.grants = extismGrants{}
 	i.files.Written = 0
 }
@@ -127,8 +114,7 @@ func (i *extismInstance) Call(ctx context.Context, t *engine.Target, in *engine.
 	i.grants.ctx = ctx //nolint:fatcontext // replaced, not nested
 	defer i.end()
 	defer func() {
-		i.endLog()
-		out.LogsDropped, out.Printed = i.log.Dropped, i.log.Printed
+		i.End(out)
 		if r := recover(); r != nil {
 			output, err = nil, fmt.Errorf("%w: the call panicked: %s", engine.ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
 		}
@@ -145,7 +131,7 @@ func (i *extismInstance) Call(ctx context.Context, t *engine.Target, in *engine.
 		output = i.output
 	}
 	if len(output) > i.prog.Limits.OutputBytes {
-		return nil, i.outputTooLarge(len(output))
+		return nil, engine.OutputFault(len(output), i.prog.Limits.OutputBytes)
 	}
 	if output == nil {
 		output = []byte{}
@@ -169,26 +155,23 @@ func (i *extismInstance) watch(ctx context.Context) (stop func()) {
 }
 
 // spent is why the instance must not be used again after a call that returned.
-func (i *extismInstance) spent(ctx context.Context) engine.Replacement {
+func (i *extismInstance) spent(ctx context.Context) engine.Reason {
 	switch {
 	case i.files.Touched:
 		return engine.ReplacedFiles
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return engine.Replacement(engine.TrapDeadline)
+		return engine.TrapDeadline
 	case ctx.Err() != nil:
-		return engine.Replacement(engine.TrapCancelled)
+		return engine.TrapCancelled
 	case i.closed:
 		return engine.ReplacedExit
-	case !i.sticky && i.memories.high(i.highWater()):
+	case !i.sticky && i.memories.largest() > i.prog.Limits.MemoryPages*wasm.PageSize/4*3:
 		return engine.ReplacedMemory
 	case !i.kernelSane():
 		return engine.ReplacedKernel
 	}
 	return ""
 }
-
-// highWater is the size of a memory above which an instance is replaced.
-func (i *extismInstance) highWater() int { return i.prog.Limits.MemoryPages * wasm.PageSize / 4 * 3 }
 
 // kernelSane looks at the header of the Extism kernel, which the guest can
 // write: how much is in use, at byte 9, and how much there is, at byte 17. With
@@ -205,17 +188,12 @@ func (i *extismInstance) kernelSane() bool {
 	return binary.LittleEndian.Uint64(k[9:]) <= min(size-header, dirty) && binary.LittleEndian.Uint64(k[17:]) <= size
 }
 
-func (i *extismInstance) outputTooLarge(n int) *engine.Fault {
-	return &engine.Fault{Kind: engine.TrapOutput, Detail: fmt.Sprintf("%d bytes of output, %d are allowed", n, i.prog.Limits.OutputBytes)}
-}
-
 // classify tells a refusal from a fault.
 func (i *extismInstance) classify(ctx context.Context, err error) (refused string, f *engine.Fault) {
 	if i.fault != nil {
 		return "", i.fault
 	}
-	var exit *sys.ExitError
-	isExit := errors.As(err, &exit)
+	_, isExit := errors.AsType[*sys.ExitError](err)
 	// go-sdk passes some errors on as text only. A refusal that comes when the
 	// context has ended counts as stopped too.
 	if ctx.Err() != nil && (isExit || errors.Unwrap(err) == nil) {
@@ -224,15 +202,8 @@ func (i *extismInstance) classify(ctx context.Context, err error) (refused strin
 	if !isExit && errors.Unwrap(err) == nil && !i.closed && err.Error() == i.plugin.GetErrorWithContext(ctx) {
 		return err.Error(), nil
 	}
-	f = &engine.Fault{Kind: engine.TrapFault, Detail: engine.TrapDetail(err, nil)}
-	if isExit {
-		f = &engine.Fault{Kind: engine.TrapExit, Detail: fmt.Sprintf("exit code %d", exit.ExitCode()), Code: exit.ExitCode()}
-	}
-	if i.memories.high(i.highWater()) {
-		f.Kind = engine.TrapMemory
-		f.Detail += fmt.Sprintf("; %d of %d bytes of memory are in use", i.memories.largest(), i.prog.Limits.MemoryPages*wasm.PageSize)
-	}
-	f.Detail += i.stderrDetail()
+	f = engine.Broken(err, nil, i.memories.largest(), i.prog.Limits.MemoryPages)
+	f.Detail += i.Tail()
 	return "", f
 }
 
@@ -245,15 +216,8 @@ func (i *extismInstance) stopped(ctx context.Context, where string) *engine.Faul
 	if errors.Is(f.Err, context.DeadlineExceeded) {
 		f.Kind, f.Detail = engine.TrapDeadline, "out of time"+where
 	}
-	f.Detail += i.stderrDetail()
+	f.Detail += i.Tail()
 	return f
-}
-
-func (i *extismInstance) stderrDetail() string {
-	if i.stderr.Empty() {
-		return ""
-	}
-	return "; stderr: " + engine.Clean(i.stderr.String(), engine.MaxDetail)
 }
 
 // Interrupt ends the call in progress, and the one that is about to begin.

@@ -16,7 +16,7 @@ const (
 // onLog is go-sdk's logger. It may not block, and panics only to leave a call
 // that was made to initialise the instance.
 func (i *extismInstance) onLog(level extism.LogLevel, message string) {
-	g := &i.log
+	g := &i.Log
 	if !g.Starting {
 		g.Text(slogLevel(level), message)
 		return

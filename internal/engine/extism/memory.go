@@ -38,6 +38,3 @@ func (m *memories) largest() int {
 	}
 	return n
 }
-
-// high reports whether a memory has grown beyond size bytes.
-func (m *memories) high(size int) bool { return m.largest() > size }

@@ -26,16 +26,8 @@ type wasiListener struct {
 	lengths []engine.WasiLength
 }
 
-// ListenWASI adds a wasiListener to each function of the WASI module that is compiled with
-// the context.
-func ListenWASI(ctx context.Context) context.Context {
-	return experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(
-		func(def api.FunctionDefinition) experimental.FunctionListener {
-			if def.ModuleName() != engine.ModuleWASI || def.GoFunction() == nil {
-				return nil
-			}
-			return &wasiListener{name: def.Name(), lengths: engine.WasiLengths(def.Name())}
-		}))
+func newListener(def api.FunctionDefinition) experimental.FunctionListener {
+	return &wasiListener{name: def.Name(), lengths: engine.WasiLengths(def.Name())}
 }
 
 // Before implements experimental.FunctionListener.

@@ -203,7 +203,7 @@ func (i *nativeInstance) varSet(_ api.Module, stack []uint64) {
 }
 
 func (i *nativeInstance) logText(level slog.Level, offset uint64) {
-	i.log.Text(level, string(i.text("log", offset)))
+	i.Log.Text(level, string(i.text("log", offset)))
 }
 
 // Header of the kernel, see kernel.wat.

@@ -15,7 +15,6 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/mortise-dev/mortise/internal/engine"
-	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
 // callContext is the context of a call. There is one for each instance, so that
@@ -60,12 +59,10 @@ type nativeInstance struct {
 	adopted  *template
 	// renewable reports that memory and globals are all the state, and known.
 	renewable bool
-	stderr    engine.Head
-	log       engine.GuestLog
-	// out and err are the standard streams.
-	out, err engine.Printer
-	fixed    fixedSources
-	stack    [2]uint64
+	engine.Written
+
+	fixed fixedSources
+	stack [2]uint64
 	// files reports that the guest has closed or moved one of its descriptors.
 	files bool
 	// sticky reports that the state is kept between calls.
@@ -114,10 +111,7 @@ func newNativeInstance(p *nativeProgram) *nativeInstance {
 	i.context.instance = i
 	i.mems.guest.kind = p.memory
 	i.mems.guest.fixed = shared(p.Parsed)
-	i.stderr.Limit = p.Limits.StderrBytes
-	i.log = engine.GuestLog{Logger: p.Logger, Module: p.Name, Granted: p.Log != nil, Level: p.Log.Least(), Limit: p.Limits.LogBytes}
-	i.out = engine.Printer{Log: &i.log, Stream: "stdout"}
-	i.err = engine.Printer{Log: &i.log, Stream: "stderr", Also: &i.stderr}
+	i.Written.Open(&p.Source)
 	return i
 }
 
@@ -135,9 +129,9 @@ func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, expor
 	if i.touched {
 		i.forget()
 	}
-	if i.log.Granted {
+	if i.Log.Granted {
 		i.touched = true
-		i.log.BeginNative(ctx, export)
+		i.Log.BeginNative(ctx, export)
 	}
 	h := i.head()
 	binary.LittleEndian.PutUint64(h[kernelTop:], kernelHeap)
@@ -153,8 +147,7 @@ func (i *nativeInstance) forget() {
 	i.touched = false
 	i.fault = nil
 	i.deadline = time.Time{}
-	i.stderr.Reset()
-	i.log.Reset()
+	i.Reset()
 	if !i.sticky {
 		i.fixed.reset()
 	}
@@ -249,12 +242,12 @@ func (i *nativeInstance) collect(out *engine.Outcome) ([]byte, error) {
 // kernelOutput takes an output that the guest has put into the kernel.
 func (i *nativeInstance) kernelOutput(out *engine.Outcome, length uint64) ([]byte, error) {
 	if length > uint64(i.prog.Limits.OutputBytes) { // not negative
-		out.Spent = engine.Replacement(engine.TrapOutput)
+		out.Spent = engine.TrapOutput
 		return nil, engine.OutputFault(int(min(length, math.MaxInt32)), i.prog.Limits.OutputBytes)
 	}
 	from, ok := i.at(i.header(kernelOutputOffset), length)
 	if !ok {
-		out.Spent = engine.Replacement(engine.TrapFault)
+		out.Spent = engine.TrapFault
 		return nil, &engine.Fault{Kind: engine.TrapFault, Detail: fmt.Sprintf("output_set: %d bytes are outside the kernel's memory", length)}
 	}
 	return taken(from), nil
@@ -266,8 +259,7 @@ func emptyOutput() []byte { return []byte{} }
 // end lets go of the call and puts the instance back into its first state.
 func (i *nativeInstance) end(out *engine.Outcome) {
 	if i.touched {
-		i.endLog()
-		out.LogsDropped, out.Printed = i.log.Dropped, i.log.Printed
+		i.End(out)
 		i.grants.end()
 		if !i.sticky && len(i.vars) > 0 {
 			clear(i.vars)
@@ -293,13 +285,6 @@ func (i *nativeInstance) end(out *engine.Outcome) {
 			out.Spent = engine.ReplacedMemory
 		}
 	}
-}
-
-// endLog ends the lines in progress and the log of a call.
-func (i *nativeInstance) endLog() {
-	i.out.Flush()
-	i.err.Flush()
-	i.log.End()
 }
 
 // reset puts memory and globals back. It reports whether they are as they were.
@@ -332,29 +317,15 @@ const kernelHighWater = 4 << 20
 // classify describes what ended a guest. One that exited with code 0 has succeeded.
 func (i *nativeInstance) classify(err error) error {
 	if i.fault != nil {
-		i.fault.Detail += i.stderrDetail()
+		i.fault.Detail += i.Tail()
 		return i.fault
 	}
-	f := &engine.Fault{Kind: engine.TrapFault, Detail: engine.TrapDetail(err, ownFrame)}
-	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
-		if exit.ExitCode() == 0 {
-			return nil
-		}
-		f = &engine.Fault{Kind: engine.TrapExit, Detail: fmt.Sprintf("exit code %d", exit.ExitCode()), Code: exit.ExitCode()}
+	if exit, ok := errors.AsType[*sys.ExitError](err); ok && exit.ExitCode() == 0 {
+		return nil
 	}
-	if size := len(i.memory()); size > i.prog.Limits.MemoryPages*wasm.PageSize/4*3 {
-		f.Kind = engine.TrapMemory
-		f.Detail += fmt.Sprintf("; %d of %d bytes of memory are in use", size, i.prog.Limits.MemoryPages*wasm.PageSize)
-	}
-	f.Detail += i.stderrDetail()
+	f := engine.Broken(err, ownFrame, len(i.memory()), i.prog.Limits.MemoryPages)
+	f.Detail += i.Tail()
 	return f
-}
-
-func (i *nativeInstance) stderrDetail() string {
-	if i.stderr.Empty() {
-		return ""
-	}
-	return "; stderr: " + engine.Clean(i.stderr.String(), engine.MaxDetail)
 }
 
 // Interrupt ends the call in progress from another goroutine.

@@ -66,9 +66,9 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 	if err != nil {
 		return nil, err
 	}
-	cache, err := e.codeCache()
+	cache, err := e.cache.Code(src.Name)
 	if err != nil {
-		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.Name, engine.ErrEngine, err)
+		return nil, err
 	}
 	main := len(metered) - 1
 	p := &nativeProgram{Source: src, guest: nativeCode{meter: metered[main]}, cache: cache, memory: e.Memory, verify: e.Verify, wasi: e.wasi}
@@ -79,13 +79,11 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 		WithMemoryLimitPages(uint32(p.Limits.MemoryPages)). // between 17 and 65536
 		WithCoreFeatures(features))
 	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("host: module %q: %w: compilation panicked: %s", src.Name, engine.ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
-		}
 		if err != nil {
 			_ = p.Close(context.WithoutCancel(ctx))
 		}
 	}()
+	defer engine.Recovered(&err, fmt.Sprintf("host: module %q: compilation", src.Name))
 	for _, one := range metered {
 		if err := e.child.Precompile(ctx, e.cache, src.Name, compile.CompileMode{Features: features}, one.Wasm); err != nil {
 			return nil, err
@@ -111,13 +109,6 @@ func rewrite(modules []*wasm.Module) (out []*meter.Result, err error) {
 		}
 	}
 	return out, nil
-}
-
-func (e *Engine) codeCache() (wazero.CompilationCache, error) {
-	if e.cache == nil {
-		return wazero.NewCompilationCache(), nil
-	}
-	return wazero.NewCompilationCacheWithDir(e.cache.Dir)
 }
 
 // nativeProgram is a compiled module and its kernel.
@@ -198,11 +189,7 @@ func (p *nativeProgram) Close(ctx context.Context) error {
 
 // Instantiate makes an instance. A sticky one keeps its state between calls.
 func (p *nativeProgram) Instantiate(ctx context.Context, sticky bool) (_ engine.Instance, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: making an instance panicked: %s", engine.ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
-		}
-	}()
+	defer engine.Recovered(&err, "making an instance")
 	i, err := p.instance(ctx)
 	if err != nil {
 		return nil, err

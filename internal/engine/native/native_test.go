@@ -47,8 +47,13 @@ func program(t *testing.T, bin []byte, kind native.MemoryKind, cache *compile.Di
 	if kind != native.MemoryMapped {
 		e.Memory = kind
 	}
+	var functions []engine.HostFunc
+	for _, o := range engine.Offers() {
+		o.Run = func(engine.Guest, []uint64) {}
+		functions = append(functions, o.HostFunc)
+	}
 	p, err := e.Compile(t.Context(), engine.Source{
-		Name: "m", Wasm: bin, Parsed: parsed, Logger: logger, Env: &engine.Env{Module: "m", Logger: logger, Use: new(engine.Usage)},
+		Name: "m", Wasm: bin, Parsed: parsed, Functions: functions, Logger: logger, Env: &engine.Env{Module: "m", Logger: logger, Use: new(engine.Usage)},
 		Limits: engine.Bounds{MemoryPages: pages, OutputBytes: 1 << 20, Timeout: time.Minute, InitTimeout: time.Minute, Fuel: 1 << 40},
 	})
 	if err != nil {

@@ -32,7 +32,7 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	}
 	i.setHeader(kernelTop, kernelHeap)
 	i.config = i.fixed.config(wazero.NewModuleConfig().WithName("").WithStartFunctions().
-		WithStdout(meteredWriter{i, &i.out}).WithStderr(meteredWriter{i, &i.err}).WithNanosleep(i.sleep), p.Clock, p.Random, i)
+		WithStdout(meteredWriter{i, &i.Out}).WithStderr(meteredWriter{i, &i.Err}).WithNanosleep(i.sleep), p.Clock, p.Random, i)
 	i.config = files.MountAll(i.config, p.Mounts, i)
 	if err := i.link(ctx); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (i *nativeInstance) initialiser(ctx context.Context, m api.Module, name str
 }
 
 func (i *nativeInstance) endInit() {
-	i.endLog()
+	i.End(new(engine.Outcome))
 	i.input, i.output, i.written = nil, nil, false
 	clear(i.vars)
 	i.varBytes = 0
@@ -152,9 +152,9 @@ func (i *nativeInstance) initFault(err error) error {
 	}
 	if i.fault != nil {
 		detail = i.fault.Detail + " in the start function or the initialisation of the guest's runtime"
-		return &engine.Fault{Kind: engine.TrapInit, Detail: detail + i.stderrDetail(), Err: i.fault.Err}
+		return &engine.Fault{Kind: engine.TrapInit, Detail: detail + i.Tail(), Err: i.fault.Err}
 	}
-	return &engine.Fault{Kind: engine.TrapInit, Detail: detail + i.stderrDetail()}
+	return &engine.Fault{Kind: engine.TrapInit, Detail: detail + i.Tail()}
 }
 
 // sleep is the guest's nanosleep. Without a real clock it does not wait; with
