@@ -82,6 +82,8 @@ type Dialect struct {
 	MCP        struct {
 		Prefix    string `json:"prefix"`
 		Separator string `json:"separator"`
+		// Context is the field of an event that names server and tool of a call, where a name may be cut or ambiguous.
+		Context string `json:"context"`
 	} `json:"mcp"`
 }
 

@@ -67,6 +67,11 @@ func (d *Dialect) Decode(name string, stdin []byte) (*Event, error) {
 			return nil, fmt.Errorf("hook: %s %s: the event names no tool in %q", d.Name, name, d.Fields["tool"])
 		}
 		e.Call = d.Translate(e.Tool, e.input(), e.Cwd)
+		context, _ := raw[d.MCP.Context].(map[string]any)
+		server, _ := context["server_name"].(string)
+		if tool, _ := context["tool_name"].(string); server != "" && tool != "" {
+			e.Call = e.Call.of(server, tool)
+		}
 	default:
 	}
 	return e, nil

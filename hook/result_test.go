@@ -195,6 +195,15 @@ func TestVocabulary_mcp(t *testing.T) {
 			t.Errorf("%s: %+v", dialect, c)
 		}
 	}
+	// Gemini CLI cuts long names, and the name of a server may have the separator; its events name both.
+	d, err := hook.DialectOf("gemini")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := d.Decode("BeforeTool", []byte(`{"hook_event_name":"BeforeTool","session_id":"s","tool_name":"mcp_my_server_get_the_very_lon...","tool_input":{"n":1},"mcp_context":{"server_name":"my_server","tool_name":"get_the_very_long_name"}}`))
+	if err != nil || e.Call.Kind != hook.KindMCP || e.Call.Server != "my_server" || e.Call.Tool != "get_the_very_long_name" || !reflect.DeepEqual(e.Call.Native(e.Call.Args), map[string]any{"n": int64(1)}) {
+		t.Errorf("%+v, %v", e, err)
+	}
 }
 
 // TestVocabulary_patch: a patch in a command is a patch with its files, and a shell command that applies one is both.

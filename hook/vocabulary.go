@@ -75,9 +75,7 @@ func (d *Dialect) Translate(tool string, input any, cwd string) Call {
 	if t, ok := d.Tools[tool]; ok {
 		c.Kind, c.names = t.Kind, t.Args
 	} else if c.Server, c.Tool, _ = d.mcpName(tool); c.Server != "" {
-		c.Kind = KindMCP
-		c.Args = map[string]any{"server": c.Server, "tool": c.Tool, "input": input}
-		return c
+		return c.of(c.Server, c.Tool)
 	}
 	args, ok := input.(map[string]any)
 	if !ok {
@@ -89,6 +87,13 @@ func (d *Dialect) Translate(tool string, input any, cwd string) Call {
 		c.shape(args[c.names[name]])
 	}
 	c.Args = c.view(args)
+	return c
+}
+
+// of is the call as one of a tool of an MCP server.
+func (c Call) of(server, tool string) Call {
+	c.Kind, c.Server, c.Tool, c.names = KindMCP, server, tool, nil
+	c.Args = map[string]any{"server": server, "tool": tool, "input": c.native}
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +50,76 @@ func TestStoreFull(t *testing.T) {
 	if s.Report().Counts["store_failures"] == 0 || len(s.Report().Lanes) != 1 {
 		t.Error(s.Report())
 	}
+}
+
+// hangingStore is a store that does not answer while it is down.
+type hangingStore struct {
+	*memstore.Store
+
+	down atomic.Bool
+}
+
+func (h *hangingStore) wait(ctx context.Context) error {
+	if h.down.Load() {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+func (h *hangingStore) Apply(ctx context.Context, b store.Batch) (uint64, error) {
+	if err := h.wait(ctx); err != nil {
+		return 0, err
+	}
+	return h.Store.Apply(ctx, b)
+}
+
+func (h *hangingStore) Read(ctx context.Context, id string, q store.Query) (store.Snapshot, error) {
+	if err := h.wait(ctx); err != nil {
+		return store.Snapshot{}, err
+	}
+	return h.Store.Read(ctx, id, q)
+}
+
+func (h *hangingStore) Scan(ctx context.Context, q store.Scan) ([]store.Ref, error) {
+	if err := h.wait(ctx); err != nil {
+		return nil, err
+	}
+	return h.Store.Scan(ctx, q)
+}
+
+// A store that does not answer costs one request its time, and those after it hardly any; what plugins took out stays out meanwhile and later.
+func TestStoreHangs(t *testing.T) {
+	t.Parallel()
+	l, db := &leaks{}, &hangingStore{Store: memstore.New()}
+	up := fake(t, func(q providertest.Query) providertest.Answer {
+		l.add(q.Body)
+		return providertest.Answer{Content: []abi.ContentBlock{abi.Text("ok")}}
+	})
+	cfg := l.config(t, db.Store, masking(func() error { return nil }))
+	cfg.Store = db
+	s := start(t, up.URL(), cfg)
+	a := newAgent(t, wire.Messages, s.url, false, "X-Session-Id", "s")
+	turn := func() time.Duration {
+		begin := time.Now()
+		a.say("the key is " + hunter)
+		a.step()
+		wait(t, "the request ends", func() bool { return s.Report().Counts["active"] == 0 })
+		return time.Since(begin)
+	}
+	turn()
+	db.down.Store(true)
+	turn()
+	for range 2 {
+		if took := turn(); took > 1500*time.Millisecond {
+			t.Errorf("a request took %s while the store is down", took)
+		}
+	}
+	db.down.Store(false)
+	turn()
+	if len(l.bodies) != 5 || s.Report().Counts["store_failures"] == 0 || len(s.Report().Lanes) != 1 {
+		t.Errorf("%d requests, %+v", len(l.bodies), s.Report())
+	}
+	l.check(t, db.Store, s)
 }
 
 // Credentials are in no log, report or stored byte (acceptance 12).

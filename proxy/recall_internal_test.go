@@ -34,7 +34,7 @@ func TestRecall_foreign(t *testing.T) {
 		if err := s.lanes.Save(t.Context(), ln); err != nil {
 			t.Fatal(err)
 		}
-		defer ln.Unlock()
+		t.Cleanup(ln.Unlock)
 		lanes[name] = &exchange{s: s, ln: ln}
 	}
 	x := lanes["mine"]

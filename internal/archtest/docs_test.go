@@ -66,18 +66,55 @@ func TestDocuments_links(t *testing.T) {
 	}
 }
 
-// TestDocuments_tests: every test that a document names exists, in the package before it where the document names one.
-func TestDocuments_tests(t *testing.T) {
-	t.Parallel()
-	declared := map[string][]string{}
-	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
+// testsOf are the tests of all packages, with the folders in which they are.
+func testsOf(t *testing.T) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example|Benchmark)\w*)\(`)
 	for path := range files(t) {
 		if strings.HasSuffix(path, ".go") {
 			for _, f := range function.FindAllStringSubmatch(read(t, path), -1) {
-				declared[f[1]] = append(declared[f[1]], filepath.ToSlash(filepath.Dir(path)))
+				out[f[1]] = append(out[f[1]], filepath.ToSlash(filepath.Dir(path)))
 			}
 		}
 	}
+	return out
+}
+
+// TestDocuments_acceptance: every test that a list of acceptance names exists in the package before it, where one is named.
+func TestDocuments_acceptance(t *testing.T) {
+	t.Parallel()
+	declared := testsOf(t)
+	name := regexp.MustCompile("`([a-z][a-z/]*)`|\\b((?:Test|Fuzz|Benchmark)\\w+)")
+	for path, home := range map[string]string{"proxy/testdata/acceptance.md": "proxy", "hook/testdata/acceptance.md": "hook/live"} {
+		n := 0
+		for line := range strings.Lines(read(t, path)) {
+			columns := strings.Split(line, "|")
+			if len(columns) < 5 {
+				continue
+			}
+			folder := home
+			for _, found := range name.FindAllStringSubmatch(columns[3], -1) {
+				switch test := found[2]; {
+				case test == "":
+					folder = found[1]
+				case !slices.Contains(declared[test], folder):
+					t.Errorf("%s: row %s: there is no %s in %s, but in %q", path, columns[1], test, folder, declared[test])
+				default:
+					n++
+				}
+			}
+		}
+		if n < 50 {
+			t.Errorf("%s names %d tests", path, n)
+		}
+	}
+}
+
+// TestDocuments_tests: every test that a document names exists, in the package before it where the document names one.
+func TestDocuments_tests(t *testing.T) {
+	t.Parallel()
+	declared := testsOf(t)
 	name, folder := regexp.MustCompile("`([\\w/.-]+)`"), ""
 	for _, path := range documents(t) {
 		for line := range strings.Lines(read(t, path)) {

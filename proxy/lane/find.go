@@ -14,7 +14,7 @@ const rounds = 4
 // Find returns the lane of a request, locked, and how the request relates to it. Unless look is set the lane now ends
 // with the request.
 func (s *Set) Find(ctx context.Context, k *Key, r *wire.Request, look bool) (*Lane, Change) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	name := k.Group()
 	m := &matcher{r: r, canon: make([]wire.Hash, len(r.Items)), known: make([]bool, len(r.Items)), digests: make([]uint64, len(r.Items))}
@@ -94,7 +94,7 @@ func (s *Set) load(ctx context.Context, origin string) {
 
 // Newest returns the id of the lane with a key that was used last, if there is one.
 func (s *Set) Newest(ctx context.Context, k *Key) string {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	var newest *view
 	for _, l := range s.sync(ctx, k.Group()) {

@@ -24,12 +24,27 @@ func (s *Set) undone(ctx context.Context, l *Lane) {
 	}
 }
 
-// storeTime bounds how long a request waits for the store: after it, the request continues with what is in memory.
-const storeTime = 2 * time.Second
+// storeTime bounds how long a request waits for the store: after it, the request continues with what is in memory. For slowRest after a store was
+// not there in time a request waits for slowTime only.
+const (
+	storeTime = 2 * time.Second
+	slowTime  = 50 * time.Millisecond
+	slowRest  = 10 * time.Second
+)
 
 // bounded is a context for the store, also for what a client left behind.
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+func (s *Set) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	wait := storeTime
+	if time.Since(time.Unix(0, s.slow.Load())) < slowRest {
+		wait = slowTime
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
+	return ctx, func() {
+		if wait == storeTime && ctx.Err() != nil {
+			s.slow.Store(time.Now().UnixNano())
+		}
+		cancel()
+	}
 }
 
 // saves is how often a lane is saved that others change all the time.
@@ -44,7 +59,7 @@ func (s *Set) Save(ctx context.Context, l *Lane) (err error) {
 		l.forget()
 		return nil
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	for range saves {
 		kept, end := l.Kept, l.Kept

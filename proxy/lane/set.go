@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
@@ -41,6 +42,8 @@ type Config struct {
 type Set struct {
 	cfg Config
 	log *log // nil without a store
+	// slow is when the store was not there in time.
+	slow atomic.Int64
 
 	mu     sync.Mutex
 	groups map[string]*group
