@@ -5,15 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
-	"runtime"
 
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/mortise-dev/mortise/host/capability/kv"
+	"github.com/mortise-dev/mortise/internal/sqlitefile"
 )
 
 // Config constructs a [Store].
@@ -36,10 +34,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlitekv: config: Path %s: %w", cfg.Path, err)
 	}
-	if err := private(path); err != nil {
-		return nil, err
+	if err := sqlitefile.Create(path, false); err != nil {
+		return nil, fmt.Errorf("sqlitekv: %w", err)
 	}
-	db, err := sql.Open("sqlite", source(path))
+	db, err := sql.Open("sqlite", sqlitefile.Source(path, url.Values{
+		"_pragma": {"journal_mode(WAL)", "synchronous(NORMAL)"}, "_txlock": {"immediate"},
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("sqlitekv: open %s: %w", path, err)
 	}
@@ -54,42 +54,3 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // Close closes the file. Calls after it fail; closing again is fine.
 func (s *Store) Close() error { return s.db.Close() }
-
-// source is the name of the database for the driver. The waiting for other
-// writers is done here and not there, because there it ignores the context.
-func source(path string) string {
-	slashed := filepath.ToSlash(path)
-	if slashed[0] != '/' { // a drive letter
-		slashed = "/" + slashed
-	}
-	u := url.URL{Scheme: "file", Path: slashed, RawQuery: url.Values{
-		"_pragma": {"busy_timeout(0)", "journal_mode(WAL)", "synchronous(NORMAL)", "trusted_schema(OFF)"},
-		"_txlock": {"immediate"},
-	}.Encode()}
-	return u.String()
-}
-
-// private makes the file, so that it never has another mode, and refuses one that
-// others can read or write. SQLite gives its companions the mode of the file. A file that is
-// there is not opened: closing it again would drop the locks that this process has on it.
-func private(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	switch {
-	case err == nil:
-		return f.Close()
-	case !errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("sqlitekv: %w", err)
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return fmt.Errorf("sqlitekv: %w", err)
-	case info.IsDir():
-		return fmt.Errorf("sqlitekv: %s is a directory; name a file in it", path)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("sqlitekv: %s is not a regular file; name a file", path)
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("sqlitekv: %s: others can use the file (mode %s); use chmod 600", path, info.Mode().Perm())
-	}
-	return nil
-}

@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"path/filepath"
 )
 
 // conn is a connection with the statements that it has prepared. One goroutine uses it at a time. Statements run to their end even when
@@ -18,16 +16,6 @@ type conn struct {
 
 // statement is one that stays prepared until its connection is closed.
 type statement struct{ *sql.Stmt }
-
-// source is the name of a file for the driver. The file must exist.
-func source(path string) string {
-	slashed := filepath.ToSlash(path)
-	if slashed[0] != '/' { // a drive letter
-		slashed = "/" + slashed
-	}
-	query := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)", "trusted_schema(OFF)", "cache_size(-16000)"}}
-	return (&url.URL{Scheme: "file", Path: slashed, RawQuery: query.Encode()}).String()
-}
 
 func connect(ctx context.Context, db *sql.DB, pragmas ...string) (*conn, error) {
 	raw, err := db.Conn(context.WithoutCancel(ctx))

@@ -6,40 +6,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
+
+	"github.com/mortise-dev/mortise/internal/sqlitefile"
 )
 
 // ErrMoved reports a file that is not where it was opened any more: it, or its write-ahead log, was moved, replaced or removed. What is
 // written then is lost, or goes where no other process reads it.
 var ErrMoved = errors.New("the file was moved, replaced or removed while it was open; " +
 	"end all processes that have it open, restore it together with its -wal file, and start again")
-
-// create makes the file with mode 0600 if it is missing, and refuses one that other users can read or write. It does not open a file that
-// exists: closing it again would drop the locks that this process has on it. SQLite gives the -wal and -shm files the mode of the file.
-func create(path string, existing bool) error {
-	if !existing {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		switch {
-		case err == nil:
-			return f.Close() //nolint:wrapcheck // it names the file
-		case !errors.Is(err, fs.ErrExist):
-			return err
-		}
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case info.IsDir():
-		return fmt.Errorf("%s is a directory; name a file in it", path)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", path)
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s: other users can access the file (mode %s); use chmod 600", path, info.Mode().Perm())
-	}
-	return nil
-}
 
 // locate returns the path of a file, without symbolic links: SQLite puts the -wal file next to the target.
 func locate(path string, existing bool) (string, error) {
@@ -50,7 +25,7 @@ func locate(path string, existing bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("config: Path: %w", err)
 	}
-	if err := create(path, existing); err != nil {
+	if err := sqlitefile.Create(path, existing); err != nil {
 		return "", err
 	}
 	return filepath.EvalSymlinks(path)
@@ -64,7 +39,7 @@ type place struct {
 	file, log fs.FileInfo
 }
 
-// check returns ErrMoved if the files are not those of the first check. It opens none: see create.
+// check returns ErrMoved if the files are not those of the first check. It opens none: see sqlitefile.Create.
 func (p *place) check() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

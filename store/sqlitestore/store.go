@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/mortise-dev/mortise/internal/sqlitefile"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/internal/wait"
 )
@@ -65,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlitestore: open: %w", err)
 	}
-	db, err := sql.Open("sqlite", source(path))
+	db, err := sql.Open("sqlite", sqlitefile.Source(path, url.Values{"mode": {"rw"}, "_pragma": {"cache_size(-16000)"}}))
 	if err != nil {
 		return nil, fmt.Errorf("sqlitestore: open %s: %w", path, err)
 	}
@@ -85,7 +87,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // start checks the file and starts the goroutines.
 func (s *Store) start(ctx context.Context, existing bool) error {
 	var c *conn
-	err := retry(ctx, func() (err error) {
+	err := sqlitefile.Retry(ctx, func() (err error) {
 		c, err = connect(ctx, s.db, "synchronous = FULL", "fullfsync = ON", fmt.Sprint("journal_size_limit = ", keptLog))
 		return err
 	})
@@ -94,7 +96,7 @@ func (s *Store) start(ctx context.Context, existing bool) error {
 	}
 	err = c.migrate(ctx, existing)
 	if err == nil {
-		err = retry(ctx, func() error {
+		err = sqlitefile.Retry(ctx, func() error {
 			_, err := c.row(ctx, []any{&s.seen}, "SELECT coalesce(max(id), 0) FROM notice")
 			return err
 		})
@@ -175,7 +177,7 @@ func (s *Store) read(ctx context.Context, do func(*conn) error) error {
 		return ErrClosed
 	}
 	defer func() { s.readers <- c }()
-	return retry(ctx, func() (err error) {
+	return sqlitefile.Retry(ctx, func() (err error) {
 		if c == nil {
 			if c, err = s.reader(ctx); err != nil {
 				return err

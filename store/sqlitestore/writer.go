@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/sqlitefile"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/internal/sqlcore"
 	"github.com/mortise-dev/mortise/store/internal/wait"
@@ -18,7 +19,7 @@ const (
 	// How long this process works before it lets others have the file, if there are some. The pause is longer than that between two
 	// attempts of theirs.
 	longHold   = 25 * time.Millisecond
-	breakTime  = 2 * lastPause
+	breakTime  = 2 * sqlitefile.LastPause
 	sharedTime = 10 * time.Second
 	// Notifications that stay in the table, and how often older ones are deleted. A process that lags by more misses some.
 	keptNotices = 4096
@@ -170,7 +171,7 @@ func (w *writer) run(ctx context.Context, t *tx, c *change, shares bool) error {
 func (w *writer) begin(ctx context.Context, jobs []*job) (*tx, error) {
 	w.yield(ctx)
 	hurried := func(c *change) bool { return c != nil && !c.soft }
-	err := retry(ctx, func() error {
+	err := sqlitefile.Retry(ctx, func() error {
 		if w.hasty.Load() {
 			return ErrClosed
 		}
@@ -203,7 +204,7 @@ func (w *writer) begin(ctx context.Context, jobs []*job) (*tx, error) {
 // yield pauses when this writer had the file for long and other processes write, too.
 func (w *writer) yield(ctx context.Context) {
 	switch now := time.Now(); {
-	case now.Sub(w.ended) > lastPause:
+	case now.Sub(w.ended) > sqlitefile.LastPause:
 		w.busy = now
 	case now.Sub(w.busy) > longHold:
 		if now.Before(w.shared) {
