@@ -31,7 +31,7 @@ func (p *page) others() {
 		if room < minToken+1 {
 			break
 		}
-		if held.has(n) || len(n) >= room || p.share.talk && (measure(n) || compound(n)) {
+		if held.has(n) || len(n) >= room || p.share.talk && useless(n) {
 			continue
 		}
 		g := &groups[group(n)]
@@ -41,6 +41,9 @@ func (p *page) others() {
 	}
 	p.nameLines(labels, groups)
 }
+
+// useless reports a name that no one needs alone: a time, or a word with a hyphen.
+func useless(n string) bool { return measure(n) || compound(n) || moment(n) }
 
 func (p *page) nameLines(labels [4]string, groups [4][]byte) {
 	first := true
@@ -68,7 +71,7 @@ func (p *page) namedOthers(held holding, room int) (list []byte, left int) {
 	}
 	room -= len("- Named: \n")
 	for _, w := range p.lex.byCount() {
-		if n := p.lex.form[w]; !p.lex.seen[w] && !held.has(n) && len(n) < room {
+		if n := p.lex.label[w]; !p.lex.seen[w] && !held.has(n) && len(n) < room {
 			list = append(append(list, ' '), n...)
 			room -= len(n) + 1
 			held.add(n)
@@ -137,6 +140,9 @@ func (h holding) add(n string) {
 		return
 	}
 	h.set[n] = true
+	if stem, ok := strings.CutSuffix(strings.TrimRight(n, "0123456789"), "_"); ok {
+		h.set[stem] = true // gift_card of gift_card_77
+	}
 	if !strings.ContainsAny(n, "/.") {
 		return
 	}
