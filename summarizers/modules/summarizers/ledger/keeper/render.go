@@ -209,7 +209,7 @@ func (p *page) goalItem(label string, r *abi.LedgerRequest, most int) {
 		return
 	}
 	p.b = append(append(append(p.b, text...), q...), '\n')
-	if end := ending(r, q); end != "" && p.limit >= tinyPage && len(p.b)+len(end)+len("  → at its end: \n") <= p.limit {
+	if end := ending(r, q); end != "" && !p.share.talk && p.limit >= tinyPage && len(p.b)+len(end)+len("  → at its end: \n") <= p.limit {
 		p.b = append(append(append(p.b, "  → at its end: "...), end...), '\n')
 	}
 	if r.Question != nil && len(r.Text) < 200 {
