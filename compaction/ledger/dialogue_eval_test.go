@@ -117,19 +117,107 @@ func TestDialogues(t *testing.T) { //nolint:paralleltest // it prints a table
 			fmt.Printf("%-17s %-5v chain %d %-12s %.3f / %.3f of %d, %d failures, %d overruns\n", c.Set, c.Budget, c.Chain, c.Contender, c.Literal, c.Grounded, c.Probes, c.Failures, c.Overruns)
 		}
 	}
+	if *misses {
+		for i := range sets {
+			printMisses(t, &sets[i])
+		}
+	}
 	if *dump == "" {
 		return
 	}
 	for i := range sets {
 		for k, c := range sets[i].Conversations {
+			c.Messages = body(c.Messages)
 			l := ledger.New()
 			l.Add(c.Messages...)
 			s := l.State()
 			whole := eval.Flatten(c.Messages)
-			text := fmt.Sprintf("%d of %d\n\n%s", len(whole)/10, len(whole), ledger.Render(&s, len(whole)/10))
-			if err := os.WriteFile(filepath.Join(*dump, fmt.Sprintf("%s-%02d.md", sets[i].Name, k)), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
+			for _, part := range []int{20, 10, 5} {
+				text := fmt.Sprintf("%s: %d of %d\n\n%s", c.ID, len(whole)/part, len(whole), ledger.Render(&s, len(whole)/part))
+				if err := os.WriteFile(filepath.Join(*dump, fmt.Sprintf("%s-%02d-%d.md", sets[i].Name, k, 100/part)), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}
+}
+
+// printMisses prints, for each size, the facts that the baseline with the best literal score keeps and the ledger does not, and the
+// number of those that it is the other way round with.
+func printMisses(t *testing.T, set *eval.Set) {
+	t.Helper()
+	for _, share := range []float64{.05, .1, .2} {
+		kept := map[string]map[string]bool{} // of contenders
+		var facts []string
+		for _, c := range append(eval.Baselines(), eval.Contender{Name: "ledger", Summarizer: summarizer{}, BytesPerToken: 3.6}) {
+			kept[c.Name], facts = keptFacts(t, set, c, share)
+		}
+		best := ""
+		for _, c := range eval.Baselines() {
+			if best == "" || len(kept[c.Name]) > len(kept[best]) {
+				best = c.Name
+			}
+		}
+		ahead, lines := 0, ""
+		for _, f := range facts {
+			switch mine, theirs := kept["ledger"][f], kept[best][f]; {
+			case theirs && !mine:
+				lines += "    " + f + "\n"
+			case mine && !theirs:
+				ahead++
+			case !mine && !theirs:
+				lines += "    (neither) " + f + "\n"
+			}
+		}
+		fmt.Printf("%s %g: %s keeps %d, the ledger %d of %d; the ledger alone %d. It lacks\n%s", set.Name, share, best, len(kept[best]), len(kept["ledger"]), len(facts), ahead, lines)
+	}
+}
+
+// keptFacts are the facts of a set that a contender keeps, and all of them; a key counts by itself.
+func keptFacts(t *testing.T, set *eval.Set, c eval.Contender, share float64) (kept map[string]bool, all []string) {
+	t.Helper()
+	kept = map[string]bool{}
+	for _, talk := range set.Conversations {
+		talk.Messages = body(talk.Messages)
+		per := c.BytesPerToken
+		if per == 0 {
+			per = 3.6
+		}
+		out, err := c.Summarizer.Summarize(t.Context(), &abi.SummarizeRequest{Messages: talk.Messages, BudgetTokens: int64(share * float64(len(eval.Flatten(talk.Messages))) / per)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range set.Probes {
+			if p.Conversation != talk.ID {
+				continue
+			}
+			list := []eval.Probe{p}
+			if len(p.Keys) > 0 {
+				list = nil
+				for _, k := range p.Keys {
+					list = append(list, eval.Probe{ID: p.ID, Question: p.Question, Keys: []string{k}})
+				}
+			}
+			for _, q := range list {
+				score, ok := eval.Grade(q, talk, out.Text)
+				if !ok {
+					continue
+				}
+				name := fmt.Sprintf("%s %q %s", q.ID, append(q.Keys, q.Answers...), q.Question)
+				all = append(all, name)
+				if score.Literal > 0 {
+					kept[name] = true
+				}
+			}
+		}
+	}
+	return kept, all
+}
+
+// body is a conversation without the instructions in front, which are never summarized.
+func body(list []abi.Message) []abi.Message {
+	for len(list) > 0 && list[0].Role == abi.RoleSystem {
+		list = list[1:]
+	}
+	return list
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func newPage(s *abi.Ledger, budget int) *page {
-	p := &page{s: s, limit: budget, shown: map[string]bool{}, share: sharesFor(s, budget)}
+	p := &page{s: s, limit: budget, shown: map[string]bool{}, quoted: map[int]bool{}, share: sharesFor(s, budget)}
 	p.dir = p.folder()
 	p.names = best(s, namesFor(budget))
 	return p
@@ -30,12 +30,15 @@ func Render(s *abi.Ledger, budget int) string {
 		return ""
 	}
 	p := newPage(s, budget)
+	if p.share.talk && budget >= askedPage && len(s.Work.Values) > 0 {
+		p.share.requests = askedPart
+	}
 	p.head()
 	if budget < leastPage {
 		p.request()
 		return strings.TrimSpace(valid(string(p.b)))
 	}
-	if !p.brief() {
+	if !p.brief() && !p.meeting() {
 		p.goals()
 	}
 	p.section(secOpen, p.share.open, p.open())
@@ -170,6 +173,11 @@ func (p *page) goals() {
 		least = min(least, p.limit/8)
 	}
 	most := max(least, int(p.share.goal*float64(p.limit))/2) + len(openQuote+closeQuote+cutMark) + len(" (10000 characters)")
+	if p.share.talk && p.share.requests > 0 { // thanks ask for nothing
+		for len(list) > 1 && thanks(list[len(list)-1].Text) {
+			list = list[:len(list)-1]
+		}
+	}
 	first, last := &list[0], &list[len(list)-1]
 	p.b = append(p.b, "\n## "+secGoal+"\n"...)
 	if p.share.talk && p.limit < tinyPage {
@@ -208,11 +216,42 @@ func (p *page) goalItem(label string, r *abi.LedgerRequest, most int) {
 		return
 	}
 	p.b = append(append(append(p.b, text...), q...), '\n')
+	if end := ending(r, q); end != "" && !p.share.talk && p.limit >= tinyPage && len(p.b)+len(end)+len("  → at its end: \n") <= p.limit {
+		p.b = append(append(append(p.b, "  → at its end: "...), end...), '\n')
+	}
 	if r.Question != nil && len(r.Text) < 200 {
 		if a := "  → " + asked(r.Question, 240) + "\n"; len(p.b)+len(a) <= p.limit {
 			p.b = append(p.b, a...)
 		}
 	}
+	if p.share.requests > 0 && p.share.talk { // the list of requests leaves out those that stand here
+		p.quoted[r.Message] = true
+		if a := "  → " + p.outcome(r); len(a) > len("  → ") && len(p.b)+len(a)+1 <= p.limit {
+			p.b = append(append(p.b, a...), '\n')
+		}
+	}
+}
+
+// thanks reports a text that only thanks, as far as its beginning shows.
+func thanks(text string) bool {
+	low := strings.ToLower(text)
+	return len(text) < maxThanks && startsWith(low, []string{"thank you for", "thank you so", "thank you very", "thanks for", "thanks a lot", "i really appreciate", "i appreciate"}) &&
+		!strings.ContainsAny(low, "?0123456789") && !hasCue(low, []string{"please", "but", "also", "can", "could", "would", "need", "want", "then", "and"})
+}
+
+const maxThanks = 160
+
+// ending quotes the last sentence of a request of which the beginning alone is quoted, unless that holds it: what is asked is
+// often behind what was pasted.
+func ending(r *abi.LedgerRequest, shown string) string {
+	if r.Size > len(r.Text) || !strings.HasSuffix(shown, cutMark) && !strings.HasSuffix(shown, " characters)") {
+		return ""
+	}
+	last := lastSentence(strings.TrimSpace(r.Text))
+	if last == "" || strings.Contains(shown, last) {
+		return ""
+	}
+	return quote(last)
 }
 
 // quoteLines is quoteCut, but shows at least so many bytes of a text of many lines, whose

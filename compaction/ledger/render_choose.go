@@ -30,6 +30,7 @@ type lexicon struct {
 	form   []string // as it occurred first
 	weight []float64
 	count  []int
+	label  []string  // the form in a list: numbers with their units
 	used   []float64 // how much it counts that the user or the agent wrote it
 	value  []float64
 	seen   []bool
@@ -49,17 +50,21 @@ func (x *lexicon) words(s string) []int32 {
 		if start < 0 {
 			return
 		}
-		w := strings.Trim(s[start:end], "'.,:-")
+		w := plainForm(s[start:end])
 		if start > 0 && s[start-1] == '{' && end < len(s) && s[end] == '}' { // a mark of who wrote a talk down
 			w = ""
 		}
-		first := start == 0
+		first, begin := start == 0, start
 		start = -1
 		if w == "" {
 			return
 		}
 		if low := strings.ToLower(w); isFactWord(w, low) {
-			if id := x.id(w, low, first); !slices.Contains(out, id) {
+			id := x.id(w, low, first)
+			if isDigitByte(w[0]) && x.label[id] == w {
+				x.label[id] = amount(s, begin, end)
+			}
+			if !slices.Contains(out, id) {
 				out = append(out, id)
 			}
 		}
@@ -76,14 +81,94 @@ func (x *lexicon) words(s string) []int32 {
 	return out
 }
 
-// inWord reports a byte of a word. Marks inside of numbers belong to them.
+// plainForm is a word without the marks around it and without the ending of a possessive.
+func plainForm(w string) string {
+	w = strings.Trim(w, "'.,:-")
+	if s, ok := strings.CutSuffix(w, "'s"); ok {
+		return s
+	}
+	s, _ := strings.CutSuffix(w, "’s")
+	return s
+}
+
+// amount is a number with the currency in front of it and the unit or word behind it: the number alone is no fact.
+func amount(s string, from, to int) string {
+	for _, sign := range []string{"$", "£", "€"} {
+		if strings.HasSuffix(s[:from], sign) {
+			from -= len(sign)
+		}
+	}
+	end := to
+	if end < len(s) && s[end] == '%' {
+		return s[from : end+1]
+	}
+	if strings.HasPrefix(s[end:], " per cent") {
+		return s[from : end+len(" per cent")]
+	}
+	if end+1 < len(s) && s[end] == ' ' {
+		for end++; end < len(s) && letter(s[end]) && s[end] < 0x80; end++ {
+		}
+		if unit := s[to+1 : end]; len(unit) > 3 && len(unit) <= maxUnit && isFactWord(unit, strings.ToLower(unit)) {
+			return s[from:end]
+		}
+	}
+	return s[nameBefore(s, from):to]
+}
+
+// nameBefore is where a name starts that ends in front of a place, such as that of a month, else that place.
+func nameBefore(s string, at int) int {
+	before := strings.TrimSuffix(s[:at], " ")
+	i := len(before)
+	for i > 0 && letter(before[i-1]) {
+		i--
+	}
+	if len(before) < at && i > 0 && len(before)-i > 2 && before[i] >= 'A' && before[i] <= 'Z' {
+		return i
+	}
+	return at
+}
+
+// maxUnit bounds the word behind a number, in bytes.
+const maxUnit = 14
+
+// listed reports a name or number that means something by itself, in a list.
+func (x *lexicon) listed(w int32) bool {
+	low := strings.ToLower(x.form[w])
+	return x.weight[w] > 1 && !strings.Contains(numberWords, " "+low+" ") && (!isDigitByte(low[0]) || len(x.label[w]) > 2)
+}
+
+// contraction reports a word such as I'll or we’ve.
+func contraction(w string) bool {
+	for _, end := range []string{"'ll", "'ve", "'re", "'m", "'d", "n't", "’ll", "’ve", "’re", "’m", "’d", "n’t"} {
+		if strings.HasSuffix(w, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// inWord reports a byte of a word. Marks inside of numbers belong to them, and an apostrophe to its word.
 func inWord(s string, i int) bool {
 	c := s[i]
+	switch {
+	case c == markLead:
+		return strings.HasPrefix(s[i:], "’")
+	case i > 0 && s[i-1] == markLead, i > 1 && s[i-2] == markLead:
+		return inWord(s, strings.LastIndexByte(s[:i], markLead))
+	case c == signLead, i > 0 && s[i-1] == signLead:
+		return false
+	}
 	if letter(c) || c >= '0' && c <= '9' || c == '\'' || c == '_' {
 		return true
 	}
 	return (c == '.' || c == ',' || c == ':' || c == '-') && i > 0 && i+1 < len(s) && isDigitByte(s[i-1]) && isDigitByte(s[i+1])
 }
+
+// markLead is the first byte of dashes, quotation marks and the like, signLead that of £ and others.
+const (
+	markLead = 0xe2
+	signLead = 0xc2
+)
 
 func isDigitByte(c byte) bool { return c >= '0' && c <= '9' }
 
@@ -93,13 +178,13 @@ func (x *lexicon) id(w, low string, first bool) int32 {
 		id = int32(len(x.weight))
 		x.ids[low] = id
 		x.weight, x.count, x.used = append(x.weight, 1), append(x.count, 0), append(x.used, 0)
-		x.form = append(x.form, w)
+		x.form, x.label = append(x.form, w), append(x.label, w)
 	}
 	switch {
-	case strings.ContainsAny(w, "0123456789") || strings.Contains(numberWords, " "+low+" "):
+	case strings.ContainsAny(w, "0123456789") || isNumberWord(low):
 		x.weight[id] = max(x.weight[id], numberWeight)
-	case !first && w[0] >= 'A' && w[0] <= 'Z' && x.weight[id] < properWeight:
-		x.weight[id], x.form[id] = properWeight, w
+	case !first && w[0] >= 'A' && w[0] <= 'Z' && x.weight[id] < properWeight && !contraction(w):
+		x.weight[id], x.form[id], x.label[id] = properWeight, w, w
 	}
 	return id
 }

@@ -28,7 +28,7 @@ func (p *page) others() {
 		if room < minToken+1 {
 			break
 		}
-		if held.has(n) || len(n) >= room || p.share.talk && (measure(n) || compound(n)) {
+		if held.has(n) || len(n) >= room || p.share.talk && useless(n) {
 			continue
 		}
 		g := &groups[group(n)]
@@ -53,6 +53,9 @@ func (p *page) candidates() (list []string, named []int32) {
 	}
 	return list, named
 }
+
+// useless reports a name that no one needs alone: a time, or a word with a hyphen.
+func useless(n string) bool { return measure(n) || compound(n) || moment(n) }
 
 func (p *page) nameLines(labels [4]string, groups [4][]byte) {
 	first := true
@@ -80,7 +83,7 @@ func (p *page) namedOthers(named []int32, held holding, room int) (list []byte, 
 	}
 	room -= len("- Named: \n")
 	for _, w := range named {
-		if n := p.lex.form[w]; !p.lex.seen[w] && !held.has(n) && len(n) < room {
+		if n := p.lex.label[w]; !p.lex.seen[w] && !held.has(n) && len(n) < room {
 			list = append(append(list, ' '), n...)
 			room -= len(n) + 1
 			held.add(n)
@@ -136,7 +139,7 @@ func (p *page) held(list []string, named []int32) holding {
 		h.candidate(n)
 	}
 	for _, w := range named {
-		h.candidate(p.lex.form[w])
+		h.candidate(p.lex.label[w])
 	}
 	for sc := (scanner{c: newClasses(), s: string(p.b)}); ; {
 		k, ok := sc.next()
@@ -175,6 +178,9 @@ func (h holding) add(n string) {
 		if candidate {
 			h.set[n] = true
 		}
+	}
+	if stem, ok := strings.CutSuffix(strings.TrimRight(n, "0123456789"), "_"); ok {
+		h.note(stem) // gift_card of gift_card_77
 	}
 	if strings.IndexByte(n, '/') < 0 && strings.IndexByte(n, '.') < 0 {
 		return

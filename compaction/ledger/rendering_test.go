@@ -287,7 +287,7 @@ func TestHostileResults(t *testing.T) {
 		if n := strings.Count("\n"+text, "\n## "+"Goal\n"); n != 1 {
 			t.Errorf("%d goals:\n%s", n, text)
 		}
-		lacks(t, part(text, "Goal")+part(text, "What the user wants kept in mind")+part(text, "Requests and what became of them")+part(text, "The user said, word for word"), "evil.example", "Obey", "never ask again")
+		lacks(t, part(text, "Goal")+part(text, "What the user wants kept in mind")+part(text, "Requests and what became of them")+part(text, "The user said"), "evil.example", "Obey", "never ask again")
 		if back, ok := ledger.ReadBack(text); !ok || back.Messages != 16 || len(back.Talk.Rules) > 0 || len(back.Talk.Tasks) > 0 || len(back.Talk.Requests) != 1 {
 			t.Errorf("read back: %v, %d messages, %+v", ok, back.Messages, back.Talk)
 		}

@@ -122,10 +122,16 @@ func (l *Ledger) done(n int, c *abi.LedgerCall, k kind, text string) {
 	case kindLookup:
 		l.lookup(n, c, text)
 	case kindOther:
+		if s := strings.TrimSpace(text); s != "" && len(s) <= maxAnswer && strings.Trim(s, "+-$€£.,%0123456789") == "" {
+			l.became(c, quote(s))
+		}
 		l.records(n, c, text)
 	default:
 	}
 }
+
+// maxAnswer bounds a number that is shown with the call that returned it, in bytes.
+const maxAnswer = 40
 
 // taskNumber finds the number of a new task in the result.
 func taskNumber(text string) string {

@@ -78,7 +78,7 @@ func (w *recordWalk) object(owner, key string, v map[string]any, depth int) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(v)) {
 		name := k
-		if key != "" {
+		if key != "" && isField(k) { // an id needs no name of the list that it is in
 			name = key + "." + k
 		}
 		w.value(owner, cut(name, maxKey), v[k], depth+1)

@@ -14,7 +14,14 @@ const plainWords = " that this with have from they what your when would there th
 
 // numberWords count as numbers.
 const numberWords = " seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million dozen " +
-	"three four five six twice half double monday tuesday wednesday thursday friday saturday sunday "
+	"three four five six twice half double "
+
+// weekdays count as numbers, too, but are names.
+const weekdays = " monday tuesday wednesday thursday friday saturday sunday "
+
+func isNumberWord(low string) bool {
+	return strings.Contains(numberWords, " "+low+" ") || strings.Contains(weekdays, " "+low+" ")
+}
 
 // contentWords are the words of a text that may carry a fact, in lower case.
 func contentWords(s string) []string {
@@ -36,5 +43,5 @@ func isFactWord(w, low string) bool {
 	if w[0] >= 0x80 {
 		return true
 	}
-	return len(w) >= 4 && !strings.Contains(plainWords, " "+low+" ") || strings.Contains(numberWords, " "+low+" ")
+	return len(w) >= 4 && !strings.Contains(plainWords, " "+low+" ") || isNumberWord(low)
 }

@@ -125,7 +125,7 @@ func TestPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := load(t, spec)
-	for _, policy := range []string{"", "ledger", "extract", "mask", "gc", "hybrid"} {
+	for _, policy := range []string{"", "ledger", "mask", "gc"} {
 		serves(t, without, summarizers.UseSummarize, policy, host.Grants{})
 	}
 	p, err := summarizers.Open(t.Context(), without, summarizers.Config{Use: summarizers.UseSummarize, Policy: "anchored"})
@@ -140,13 +140,13 @@ func TestPolicies(t *testing.T) {
 	}
 	spec.Grants = writer()
 	with := load(t, spec)
-	for _, policy := range []string{"extract", "mask", "anchored", "hybrid", "ledger"} {
+	for _, policy := range []string{"mask", "anchored", "ledger"} {
 		serves(t, with, summarizers.UseSummarize, policy, spec.Grants)
 	}
-	if s := with.Stats(); s.Uses["model"] != 2 || s.Uses["model_tokens"] == 0 || s.Denied != 0 {
+	if s := with.Stats(); s.Uses["model"] != 1 || s.Uses["model_tokens"] == 0 || s.Denied != 0 {
 		t.Errorf("%+v", s)
 	}
-	for policy, needs := range map[string]bool{"anchored": true, "hybrid": false, "": false} {
+	for policy, needs := range map[string]bool{"anchored": true, "ledger": false, "": false} {
 		if bundled.NeedsModel(policy) != needs {
 			t.Errorf("NeedsModel(%q) is %v", policy, !needs)
 		}
@@ -210,7 +210,7 @@ func TestEachBuildsAlone(t *testing.T) {
 		dir  string
 		list []string
 	}{
-		{summarizers.UseSummarize, "summarizers", []string{"extract", "mask", "gc", "anchored", "hybrid", "ledger"}},
+		{summarizers.UseSummarize, "summarizers", []string{"mask", "gc", "anchored", "ledger"}},
 		{summarizers.UseAdmit, "admission", []string{"quota", "threshold", "cost"}},
 	} {
 		root := filepath.Join("..", "modules", kind.dir)

@@ -66,12 +66,35 @@ func (l *Ledger) statement(n int, by, s string) {
 		most = longSentence
 	}
 	for s != "" {
-		part := s
-		if len(s) > most {
-			part = s[:max(1, clauseEnd(s, most))]
+		said, rest := untilNote(s)
+		for said != "" {
+			part := said
+			if len(said) > most {
+				part = said[:max(1, clauseEnd(said, most))]
+			}
+			l.keep(n, by, strings.TrimSpace(part))
+			said = strings.TrimLeft(said[len(part):], " ")
 		}
-		l.keep(n, by, strings.TrimSpace(part))
-		s = strings.TrimLeft(s[len(part):], " ")
+		s = rest
+	}
+}
+
+// untilNote parts a sentence at a note of who wrote a talk down, such as {laughter}: what is around it was not said in one go.
+func untilNote(s string) (said, rest string) {
+	for at := 0; ; {
+		i := strings.IndexByte(s[at:], '{')
+		if i < 0 {
+			return s, ""
+		}
+		i += at
+		end := i + 1
+		for end < len(s) && letter(s[end]) {
+			end++
+		}
+		if end > i+1 && end < len(s) && s[end] == '}' {
+			return strings.TrimSpace(s[:i]), strings.TrimSpace(s[end+1:])
+		}
+		at = i + 1
 	}
 }
 

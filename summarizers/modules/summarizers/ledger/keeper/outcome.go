@@ -155,7 +155,7 @@ func (l *Ledger) passing(line string) bool {
 
 // isStatusLine reports a line that only gives the exit code.
 func isStatusLine(line string) bool {
-	return len(line) < 24 && (strings.HasPrefix(line, "Exit code") || strings.HasPrefix(line, "exit code") || strings.HasPrefix(line, "Error: Exit code"))
+	return len(line) < 32 && (strings.HasPrefix(line, "Exit code") || strings.HasPrefix(line, "exit code") || strings.HasPrefix(line, "Error: Exit code") || strings.HasPrefix(line, "Command exited with code"))
 }
 
 // place is 3 for a line that begins with file:line:column:, 2 for one with file:line:, which a log of

@@ -37,7 +37,7 @@ const (
 	secLookups   = "Looked up"
 	secValues    = "Records"
 	secStatement = "Said, word for word"
-	secUser      = "The user said, word for word"
+	secUser      = "The user said"
 	secSubjects  = "Named most"
 	secSpeakers  = "Who spoke of what"
 	secNames     = "Other names"
@@ -55,7 +55,9 @@ type page struct {
 	// shown are names that the page holds.
 	shown map[string]bool
 	share shares
-	lex   *lexicon // the words of a dialogue
+	// quoted are the messages of requests that stand in the goal with what became of them.
+	quoted map[int]bool
+	lex    *lexicon // the words of a dialogue
 }
 
 // section appends items under a heading while they fit into a share of the page. An item that does

@@ -14,6 +14,8 @@ import (
 const (
 	kindBonus = 1.3
 	agentPart = 0.8 // what the agent said counts less than what people said
+	briefPart = 0.7 // of a tiny page: the rest has names
+	idPart    = 2   // letters that end with digits
 	lineCost  = 14  // bytes that a statement takes besides its text, about
 )
 
@@ -21,7 +23,7 @@ const (
 // that come up often count more: what a meeting is about comes back. What one person tells an agent comes up once.
 const (
 	meetingPeople = 3
-	meetingPart   = 0.8 // of the room: the rest lists who spoke of what
+	meetingPart   = 0.7 // of the room: the rest lists who spoke of what
 )
 
 func isPerson(by string) bool { return by != string(abi.RoleUser) && by != string(abi.RoleAssistant) }
@@ -42,6 +44,12 @@ func (p *page) voices() map[string]bool {
 		}
 	}
 	return out
+}
+
+// meeting reports a record of what people said to each other: nobody asked an agent for anything.
+func (p *page) meeting() bool {
+	return p.share.talk && p.s.Talk.Last == nil && len(p.s.Work.Values) == 0 && len(p.voices()) >= meetingPeople &&
+		!slices.ContainsFunc(p.s.Steps, func(s abi.LedgerStep) bool { return s.By == abi.RoleTool })
 }
 
 // dialogue is what is shown of a conversation without tools: what was said, and of a meeting the names that come up
@@ -72,12 +80,11 @@ func (p *page) dialogue() {
 	meeting := len(voices) >= meetingPeople
 	if meeting {
 		x.paired = true
-		for i := range x.value {
-			if x.weight[i] > 1 {
-				x.value[i] *= float64(1 + bits.Len(uint(x.count[i])))
-			}
-		}
 		room = int(float64(room) * meetingPart)
+	}
+	x.favour(meeting)
+	if p.brief() && !meeting {
+		room = int(float64(room) * briefPart)
 	}
 	x.choose(all, room)
 	p.said(all, voices)
@@ -86,6 +93,18 @@ func (p *page) dialogue() {
 		p.section(secSpeakers, 1, p.speakers(x))
 	}
 	p.lex = x
+}
+
+// favour raises what counts more: in a meeting names that come up often, else ids.
+func (x *lexicon) favour(meeting bool) {
+	for i, w := range x.form {
+		switch {
+		case meeting && x.weight[i] > 1:
+			x.value[i] *= float64(1 + bits.Len(uint(x.count[i])))
+		case !meeting && letter(w[0]) && isDigitByte(w[len(w)-1]) && isID(w):
+			x.value[i] *= idPart
+		}
+	}
 }
 
 // betweenSaid separates the statements of one message.
@@ -138,10 +157,10 @@ const maxSubjects = 300
 func (x *lexicon) subjects() []string {
 	line := "-"
 	for _, w := range x.byCount() {
-		if len(line)+len(x.form[w]) > maxSubjects {
+		if len(line)+len(x.label[w]) > maxSubjects {
 			break
 		}
-		line += " " + x.form[w]
+		line += " " + x.label[w]
 		x.seen[w] = true
 	}
 	return []string{line}
@@ -151,7 +170,7 @@ func (x *lexicon) subjects() []string {
 func (x *lexicon) byCount() []int32 {
 	var out []int32
 	for w := range x.weight {
-		if x.weight[w] > 1 {
+		if x.listed(int32(w)) {
 			out = append(out, int32(w))
 		}
 	}
@@ -192,10 +211,10 @@ func (p *page) speakers(x *lexicon) []string {
 		line := "- " + clean(q.by) + " (" + at(q.first) + " to " + at(q.last) + "):"
 		n := len(line)
 		for _, w := range q.words(x, given) {
-			if len(line)+len(x.form[w])+2 > part {
+			if len(line)+len(x.label[w])+2 > part {
 				break
 			}
-			line += " " + x.form[w]
+			line += " " + x.label[w]
 			given[w], x.seen[w] = true, true
 		}
 		if len(line) > n {
@@ -216,8 +235,8 @@ func (q *speaker) words(x *lexicon, given map[int32]bool) []int32 {
 	var out []int32
 	scores := make(map[int32]float64, len(q.count))
 	for w, n := range q.count {
-		isNew := x.weight[w] > 1 && !x.seen[w]
-		if n < 2 && !isNew {
+		isNew := x.listed(w) && !x.seen[w]
+		if n < 2 && !isNew || x.weight[w] > 1 && !x.listed(w) {
 			continue
 		}
 		score := float64(n) * (.5 + float64(n)/float64(x.count[w]))

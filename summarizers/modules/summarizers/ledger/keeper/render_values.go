@@ -22,8 +22,11 @@ const (
 	userSaid   = 0.5
 	agentSaid  = 0.1
 	otherPart  = 0.5  // a record whose id only tools wrote
+	askedPart  = 0.15 // of a page of askedPage and more: requests and what became of them
+	askedPage  = 1500
 	toolsPart  = 0.85 // of the room: the rest has names
-	donePart   = 0.4  // of that: calls that changed something, the latest first
+	mostNames  = 100  // bytes of that, on a long page
+	donePart   = 0.5  // of that: calls that changed something, the latest first
 )
 
 // record is what is known of a record.
@@ -81,7 +84,8 @@ func (p *page) tools() {
 		}
 	}
 	p.showGoal(x)
-	room := int(toolsPart * float64(p.limit-len(p.b)-len(secSteps+secValues+secStatement)-30))
+	room := p.limit - len(p.b) - len(secSteps+secValues+secStatement) - 30
+	room -= min(int((1-toolsPart)*float64(room)), mostNames)
 	x.choose(all, room-p.done(x, all[:said], int(donePart*float64(room))))
 	for i := range steps {
 		if !all[i].taken {
@@ -122,6 +126,11 @@ func (p *page) toolSteps(x *lexicon) (items []string, all []candidate) {
 			c.factor *= failedPart
 		}
 		x.use(c.words, ownUse)
+		if strings.HasPrefix(s.Result, openQuote) {
+			result := x.words(s.Result)
+			x.use(result, agentUse)
+			c.words = append(c.words, result...)
+		}
 	}
 	return items, all
 }
@@ -260,7 +269,7 @@ func (p *page) fieldNames(held holding) {
 	for i := range p.s.Work.Values {
 		v := &p.s.Work.Values[i]
 		for k := range strings.SplitSeq(v.Key, ".") {
-			held.set[k] = held.set[k] || !isID(k) // an id that is a key is something's name
+			held.set[k] = held.set[k] || isField(k) // an id that is a key is something's name
 		}
 		for part := range strings.SplitSeq(v.Value, ", ") {
 			if k, _, ok := strings.Cut(part, " "); ok && !isID(k) {
@@ -268,4 +277,9 @@ func (p *page) fieldNames(held holding) {
 			}
 		}
 	}
+}
+
+// isField reports the name of a field, which may end with a number, but not the long one of an id.
+func isField(key string) bool {
+	return !isID(key) || len(key)-len(strings.TrimRight(key, "0123456789")) < 3
 }

@@ -26,6 +26,9 @@ func (p *page) requests() []string {
 		if long < leastItem {
 			break
 		}
+		if p.quoted[list[i].Message] {
+			continue
+		}
 		full := p.requestItem(&list[i])
 		if list[i].Text != "" && len(full)+1 <= long {
 			items[i] = full
@@ -37,7 +40,7 @@ func (p *page) requests() []string {
 		if room < leastItem {
 			break
 		}
-		if items[i] != "" || list[i].Text == "" {
+		if items[i] != "" || list[i].Text == "" || p.quoted[list[i].Message] {
 			continue
 		}
 		short := "- " + at(list[i].Message) + " " + quoteFirst(list[i].Text, list[i].Size, 76)
@@ -85,10 +88,18 @@ func (p *page) requestItem(r *abi.LedgerRequest) string {
 	if len(done) > 0 {
 		out += "\n  → " + strings.Join(done, "; ")
 	}
-	if r.Outcome != nil {
-		out += "\n  → the agent at " + at(r.Outcome.Message) + ": " + quoteCut(r.Outcome.Text, r.Outcome.Size, 160)
+	if a := p.outcome(r); a != "" {
+		out += "\n  → " + a
 	}
 	return out
+}
+
+// outcome is what the agent wrote last about a request.
+func (p *page) outcome(r *abi.LedgerRequest) string {
+	if r.Outcome == nil {
+		return ""
+	}
+	return "the agent at " + at(r.Outcome.Message) + ": " + quoteCut(r.Outcome.Text, r.Outcome.Size, 160)
 }
 
 // steps are the latest events in order.

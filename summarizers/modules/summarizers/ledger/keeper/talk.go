@@ -23,7 +23,7 @@ func (l *Ledger) userText(n int, text string) {
 		return
 	}
 	own := l.ownWords(text)
-	if own == "" {
+	if own == "" || bareCommand(own) {
 		l.shown(n, text)
 		if strings.HasPrefix(text, "[Request interrupted") {
 			if r := l.current(); r != nil && r.Stopped == 0 {
@@ -62,6 +62,11 @@ func (l *Ledger) ownWords(text string) string {
 		text = strings.TrimSpace(text[:i])
 	}
 	return text
+}
+
+// bareCommand reports a command to the agent's own program without arguments, such as /model.
+func bareCommand(text string) bool {
+	return text[0] == '/' && len(text) <= 24 && !strings.ContainsAny(text[1:], "/. \n")
 }
 
 // request begins a request, and ends the one before.
@@ -105,19 +110,31 @@ func (l *Ledger) sentencesOf(n int, text string) {
 // lastWords keeps the last sentence of a text that is too long to be quoted whole: what is wanted is often behind what was
 // pasted.
 func (l *Ledger) lastWords(n int, text string) {
-	last := ""
-	sentences(text[strings.LastIndexByte(text, '\n')+1:], func(s string) { last = s })
-	if len(text) > maxStep*2 && len(last) >= 8 && len(last) <= maxSentence && strings.Contains(last, " ") && startsPlain(last) {
+	if last := lastSentence(text); len(text) > maxStep*2 && last != "" {
 		l.rule(n, last, "")
 	}
+}
+
+// lastSentence is the last one of a text, empty if that is no prose.
+func lastSentence(text string) string {
+	last := ""
+	sentences(text[strings.LastIndexByte(text, '\n')+1:], func(s string) { last = s })
+	if len(last) < 8 || len(last) > maxSentence || !strings.Contains(last, " ") || !startsPlain(last) {
+		return ""
+	}
+	return last
 }
 
 // longText is from how many bytes on a text of the user may be pasted.
 const longText = 900
 
-// startsPlain reports a sentence that begins as prose does, not as code or output.
+// startsPlain reports a sentence that begins as prose does, not as code or output: with a letter, or the number of an item. The
+// numbers of lines and times begin what was pasted.
 func startsPlain(s string) bool {
-	return letter(s[0]) || s[0] == '"' || s[0] == '`' || s[0] >= '0' && s[0] <= '9'
+	if rest := strings.TrimLeft(s, "0123456789"); len(rest) < len(s) {
+		return strings.HasPrefix(rest, ". ") || strings.HasPrefix(rest, ") ")
+	}
+	return letter(s[0]) || s[0] == '"' || s[0] == '`'
 }
 
 // rule keeps a sentence, and forgets an earlier one with the same words.
@@ -142,7 +159,11 @@ func (l *Ledger) agentText(n int, text string) {
 	}
 	if r := l.current(); r != nil {
 		line := firstLine(trimmed)
-		line = line[:sentenceEnd(line)]
+		end := sentenceEnd(line)
+		if end < shortLine && end < len(line) { // "Good question." does not say much
+			end += sentenceEnd(line[end:])
+		}
+		line = line[:end]
 		r.Outcome = &abi.LedgerText{Message: n, By: string(abi.RoleAssistant), Text: clip(line, maxOutcome), Size: sizeOf(line, maxOutcome)}
 	}
 	l.findings(n, trimmed)
