@@ -19,9 +19,9 @@ import (
 	"github.com/mortise-dev/mortise/internal/config"
 )
 
-// Granter turns what the config grants into grants of the host. It opens the stores
+// granter turns what the config grants into grants of the host. It opens the stores
 // that are named, each file once, and closes them.
-type Granter struct {
+type granter struct {
 	cfg    *Setup
 	logger *slog.Logger
 	files  map[string]*sqlitekv.Store
@@ -30,18 +30,17 @@ type Granter struct {
 	dry bool
 }
 
-// NewGranter makes a granter, which its parts close.
-func NewGranter(cfg *Setup, logger *slog.Logger) *Granter {
-	return &Granter{cfg: cfg, logger: logger, files: map[string]*sqlitekv.Store{}, memory: kv.NewMemory()}
+func newGranter(cfg *Setup, logger *slog.Logger) *granter {
+	return &granter{cfg: cfg, logger: logger, files: map[string]*sqlitekv.Store{}, memory: kv.NewMemory()}
 }
 
 // of grants what another config names, from the same stores.
-func (r *Granter) of(cfg *Setup) *Granter {
-	return &Granter{cfg: cfg, logger: r.logger, files: r.files, memory: r.memory}
+func (r *granter) of(cfg *Setup) *granter {
+	return &granter{cfg: cfg, logger: r.logger, files: r.files, memory: r.memory}
 }
 
 // grants opens what a module's entry names. The error names the key below grants.
-func (r *Granter) grants(ctx context.Context, module string, c *config.GrantsConfig) (host.Grants, error) {
+func (r *granter) grants(ctx context.Context, module string, c *config.GrantsConfig) (host.Grants, error) {
 	level, err := c.Level()
 	if err != nil {
 		return host.Grants{}, err
@@ -86,7 +85,7 @@ func (r *Granter) grants(ctx context.Context, module string, c *config.GrantsCon
 }
 
 // mounts grants folders.
-func (r *Granter) mounts(all []config.FilesConfig) *fs.Grant {
+func (r *granter) mounts(all []config.FilesConfig) *fs.Grant {
 	g := new(fs.Grant)
 	for _, f := range all {
 		g.Mounts = append(g.Mounts, fs.Mount{Host: r.cfg.Path(f.Host), Guest: f.Guest, Writable: f.Writable, Bytes: f.MiB << 20})
@@ -95,7 +94,7 @@ func (r *Granter) mounts(all []config.FilesConfig) *fs.Grant {
 }
 
 // secrets reads the credentials of a module.
-func (r *Granter) secrets(module string, all map[string]config.SecretConfig) (map[string]http.Secret, error) {
+func (r *granter) secrets(module string, all map[string]config.SecretConfig) (map[string]http.Secret, error) {
 	out := map[string]http.Secret{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s, err := r.secret(module, name, all[name])
@@ -123,7 +122,7 @@ func webGrant(h *config.HTTPConfig) (*http.Grant, error) {
 }
 
 // space opens a key-value space.
-func (r *Granter) space(ctx context.Context, k *config.KVConfig) (*kv.Grant, error) {
+func (r *granter) space(ctx context.Context, k *config.KVConfig) (*kv.Grant, error) {
 	out := &kv.Grant{
 		Store: r.memory, Namespace: k.Namespace, ReadOnly: k.ReadOnly,
 		Keys: k.Keys, Bytes: k.MiB << 20, ValueBytes: k.ValueKiB << 10,
@@ -147,7 +146,7 @@ func (r *Granter) space(ctx context.Context, k *config.KVConfig) (*kv.Grant, err
 }
 
 // close closes the stores. It comes after the modules.
-func (r *Granter) close() error {
+func (r *granter) close() error {
 	var errs []error
 	for _, path := range slices.Sorted(maps.Keys(r.files)) {
 		errs = append(errs, r.files[path].Close())

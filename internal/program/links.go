@@ -64,8 +64,8 @@ func (l Links) provider(name string) (Provider, error) {
 	return Provider{}, fmt.Errorf("provider: there is no %.40q", name)
 }
 
-// Engine makes the engine that a config names, nil for the native one.
-func (l Links) Engine(name string) (host.Engine, error) {
+// engine makes the engine that a config names, nil for the native one.
+func (l Links) engine(name string) (host.Engine, error) {
 	if name == "" || host.EngineName(name) == host.EngineNative {
 		return nil, nil //nolint:nilnil // the default of the host
 	}

@@ -23,7 +23,7 @@ import (
 // Parts are what a config comes to: everything that outlives a conversation.
 type Parts struct {
 	Cfg        *Setup
-	Granter    *Granter
+	granter    *granter
 	Host       *host.Host
 	Entries    []plugins.Entry
 	Set        *plugins.Set
@@ -51,19 +51,14 @@ type loadedPolicy struct {
 // error has one sentence for each failure, nothing may run, and the parts still
 // have the status of each entry. They must be closed in any case.
 func Assemble(ctx context.Context, cfg *Setup, logger *slog.Logger, o Observer) (*Parts, error) {
-	out := &Parts{Cfg: cfg, Granter: NewGranter(cfg, logger)}
-	cache, err := config.CacheDir(cfg.Config)
+	out, err := Bare(cfg, logger, o, host.Limits{})
 	if err == nil {
 		out.Shared, err = newShared(cfg)
 	}
+	if err == nil {
+		err = out.entriesOf(ctx)
+	}
 	if err != nil {
-		return out, exit.With(exit.Config, err)
-	}
-	out.newHost = func(cfg *Setup) (*host.Host, error) { return newHost(cfg, cache, logger, o) }
-	if out.Host, err = out.newHost(cfg); err != nil {
-		return out, exit.With(exit.Config, err)
-	}
-	if err := out.entriesOf(ctx); err != nil {
 		return out, exit.With(exit.Config, err)
 	}
 	out.Set, err = plugins.Load(ctx, out.Host, out.Entries)
@@ -76,16 +71,26 @@ func Assemble(ctx context.Context, cfg *Setup, logger *slog.Logger, o Observer) 
 	return out, exit.With(exit.Config, err)
 }
 
-// newHost makes a host with the limits of a config.
-func newHost(cfg *Setup, cache string, logger *slog.Logger, o Observer) (*host.Host, error) {
-	engine, err := cfg.Links.Engine(cfg.Engine)
-	if err != nil {
-		return nil, err
+// Bare has a host with the limits of the config over those of base, and nothing loaded. It must be closed also after an error.
+func Bare(cfg *Setup, logger *slog.Logger, o Observer, base host.Limits) (*Parts, error) {
+	out := &Parts{Cfg: cfg, granter: newGranter(cfg, logger)}
+	out.newHost = func(cfg *Setup) (*host.Host, error) {
+		cache, err := config.CacheDir(cfg.Config)
+		if err != nil {
+			return nil, err
+		}
+		engine, err := cfg.Links.engine(cfg.Engine)
+		if err != nil {
+			return nil, err
+		}
+		return host.New(host.Config{
+			Engine: engine, CacheDir: cache, Compile: compileProcess(), Logger: logger,
+			Limits: cfg.Limits.Limits(base), OnCompile: compileLine(o.Say), OnSwap: o.swap,
+		})
 	}
-	return host.New(host.Config{
-		Engine: engine, CacheDir: cache, Compile: CompileProcess(), Logger: logger,
-		Limits: cfg.Limits.Limits(host.Limits{}), OnCompile: CompileLine(o.Say), OnSwap: o.swap,
-	})
+	var err error
+	out.Host, err = out.newHost(cfg)
+	return out, err
 }
 
 // entriesOf makes the entries of the plugins.
@@ -197,7 +202,7 @@ func (p *Parts) openPolicy(
 
 // spec returns what to load for an entry.
 func (p *Parts) spec(ctx context.Context, name string, m config.ModuleConfig) (host.Spec, error) {
-	grants, err := p.Granter.grants(ctx, cmp.Or(name, m.Module), &m.Grants)
+	grants, err := p.granter.grants(ctx, cmp.Or(name, m.Module), &m.Grants)
 	return host.Spec{
 		Name: name, Path: p.Cfg.Path(m.Module), SHA256: string(m.SHA256),
 		Limits: m.Limits.Limits(host.Limits{}), Grants: grants,
@@ -239,20 +244,20 @@ func (p *Parts) Close(ctx context.Context) error {
 	if p.Host != nil {
 		errs = append(errs, p.Host.Close(ctx))
 	}
-	errs = append(errs, p.Granter.close())
+	errs = append(errs, p.granter.close())
 	return errors.Join(errs...)
 }
 
-// CompileProcess makes the host compile in child processes, where main has made that possible.
-func CompileProcess() *host.CompileProcess {
+// compileProcess makes the host compile in child processes, where main has made that possible.
+func compileProcess() *host.CompileProcess {
 	if !host.CompileChildCalled() {
 		return nil
 	}
 	return &host.CompileProcess{}
 }
 
-// CompileLine names the module that is being compiled, since that takes seconds the first time.
-func CompileLine(say func(format string, args ...any)) func(host.CompileInfo) {
+// compileLine names the module that is being compiled, since that takes seconds the first time.
+func compileLine(say func(format string, args ...any)) func(host.CompileInfo) {
 	return func(i host.CompileInfo) {
 		switch {
 		case say == nil || i.Cached || i.Err != nil:

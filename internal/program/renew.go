@@ -15,7 +15,7 @@ import (
 // same are taken over as they are. What is not must be closed with closeExcept: of the result after an error,
 // of p once nothing uses it any more.
 func (p *Parts) renew(ctx context.Context, cfg *Setup, logger *slog.Logger) (*Parts, error) {
-	next := &Parts{Cfg: cfg, Granter: p.Granter.of(cfg), Shared: p.Shared, Host: p.Host, newHost: p.newHost}
+	next := &Parts{Cfg: cfg, granter: p.granter.of(cfg), Shared: p.Shared, Host: p.Host, newHost: p.newHost}
 	same := reflect.DeepEqual(cfg.Limits, p.Cfg.Limits)
 	if !same {
 		var err error

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/plugins"
@@ -75,16 +76,12 @@ func (c *Setup) commands() error {
 
 // loadable loads plugins and policies, and closes them again.
 func (c *Setup) loadable(ctx context.Context, say func(format string, args ...any)) error {
-	cache, err := config.CacheDir(c.Config)
+	logger := slog.New(slog.DiscardHandler)
+	out, err := Bare(c, logger, Observer{Say: say}, host.Limits{})
 	if err != nil {
 		return err
 	}
-	logger := slog.New(slog.DiscardHandler)
-	out := &Parts{Cfg: c, Granter: NewGranter(c, logger)}
-	out.Granter.dry = true
-	if out.Host, err = newHost(c, cache, logger, Observer{Say: say}); err != nil {
-		return err
-	}
+	out.granter.dry = true
 	out.Entries = make([]plugins.Entry, len(c.Plugins))
 	own := make([]error, len(c.Plugins))
 	for i := range c.Plugins {

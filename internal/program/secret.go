@@ -11,7 +11,7 @@ import (
 
 // secret grants a credential. That there is one is checked now; its value is read each
 // time it is needed, so that a file may be replaced while the program runs.
-func (r *Granter) secret(module, name string, c config.SecretConfig) (http.Secret, error) {
+func (r *granter) secret(module, name string, c config.SecretConfig) (http.Secret, error) {
 	read := func() (string, error) { return config.Variable(c.Env) }
 	if c.File != "" {
 		path := r.cfg.Path(c.File)

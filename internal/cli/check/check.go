@@ -26,10 +26,12 @@ type Finding struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
+// Fine is a check that found nothing.
 func Fine(format string, args ...any) Finding {
 	return Finding{State: OK, Detail: fmt.Sprintf(format, args...)}
 }
 
+// Warned is a check that found what may be wrong.
 func Warned(hint, format string, args ...any) Finding {
 	return Finding{State: Warn, Detail: fmt.Sprintf(format, args...), Hint: hint}
 }

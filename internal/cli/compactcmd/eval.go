@@ -182,12 +182,9 @@ func (o *evalOptions) measured() (eval.Config, error) {
 		}
 		c.Budgets = append(c.Budgets, budget)
 	}
-	for _, k := range o.chains {
-		n, err := strconv.Atoi(strings.TrimSpace(k))
-		if err != nil || n < 1 || n > 1000 {
-			return c, fmt.Errorf("--chain %q: must be a number from 1 to 1000", k)
-		}
-		c.Chains = append(c.Chains, n)
+	var err error
+	if c.Chains, err = o.lengths(); err != nil {
+		return c, err
 	}
 	for _, g := range o.growths {
 		if g != string(eval.OfWhole) && g != string(eval.OfSaid) {
@@ -196,6 +193,19 @@ func (o *evalOptions) measured() (eval.Config, error) {
 		c.Growths = append(c.Growths, eval.Growth(g))
 	}
 	return c, nil
+}
+
+// lengths are the lengths of chains.
+func (o *evalOptions) lengths() ([]int, error) {
+	var out []int
+	for _, k := range o.chains {
+		n, err := strconv.Atoi(strings.TrimSpace(k))
+		if err != nil || n < 1 || n > 1000 {
+			return nil, fmt.Errorf("--chain %q: must be a number from 1 to 1000", k)
+		}
+		out = append(out, n)
+	}
+	return out, nil
 }
 
 // verdict is an error that names what never worked and what is below the least

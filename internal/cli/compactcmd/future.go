@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -84,17 +82,14 @@ func (o *evalOptions) futureConfig() (future.Config, error) {
 	if !o.set("chain") {
 		return c, nil
 	}
+	chains, err := o.lengths()
 	c.Chains = []int{1}
-	for _, k := range o.chains {
-		n, err := strconv.Atoi(strings.TrimSpace(k))
-		if err != nil || n < 1 || n > 1000 {
-			return c, fmt.Errorf("--chain %q: must be a number from 1 to 1000", k)
-		}
+	for _, n := range chains {
 		if !slices.Contains(c.Chains, n) {
 			c.Chains = append(c.Chains, n)
 		}
 	}
-	return c, nil
+	return c, err
 }
 
 // windows finds the compactions of the sessions. A file that is named and holds
@@ -102,7 +97,7 @@ func (o *evalOptions) futureConfig() (future.Config, error) {
 func (o *evalOptions) windows(paths []string, in io.Reader, report *FutureReport, p *evalProgress) ([]future.Window, error) {
 	var out []future.Window
 	for _, path := range paths {
-		list, err := o.logs(path, in, report, p)
+		list, err := o.logs(path, in, &report.Measured, p)
 		if err != nil {
 			return nil, err
 		}
@@ -120,44 +115,6 @@ func (o *evalOptions) windows(paths []string, in io.Reader, report *FutureReport
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("sessions: no compaction to measure: %s", several(report.LeftOut))
-	}
-	return out, nil
-}
-
-// sessionLog is a file that was read.
-type sessionLog struct {
-	name string
-	file *transcript.File
-}
-
-func (o *evalOptions) logs(path string, in io.Reader, report *FutureReport, p *evalProgress) ([]sessionLog, error) {
-	options := transcript.Options{Lenient: o.lenient}
-	if path == "-" {
-		f, err := transcript.Read(in, options)
-		if err != nil {
-			return nil, fmt.Errorf("session -: %w", err)
-		}
-		return []sessionLog{{"stdin", f}}, nil
-	}
-	list, err := filesOf(path, ".json", ".jsonl", ".traj")
-	if err != nil {
-		return nil, fmt.Errorf("sessions: %w", err)
-	}
-	named := len(list) == 1 && list[0] == path
-	var out []sessionLog
-	for _, file := range list {
-		f, err := transcript.Open(file, options)
-		switch {
-		case err == nil:
-			out = append(out, sessionLog{filepath.Base(file), f})
-		case named || !noRecording(err):
-			return nil, fmt.Errorf("session %s: %w%s", file, err, lenientMend(err, o.lenient))
-		default:
-			report.leftOut(p, "%s: %v", file, err)
-		}
-	}
-	if len(list) == 0 {
-		report.leftOut(p, "%s: holds no .json, .jsonl or .traj file", path)
 	}
 	return out, nil
 }

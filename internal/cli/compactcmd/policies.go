@@ -81,20 +81,9 @@ func newPolicyLoader(o evalOptions, p *evalProgress) (*policyLoader, error) {
 		cfg.Compaction.Summarizer = config.PolicyConfig{ModuleConfig: config.ModuleConfig{Module: o.module}}
 	}
 	logger := slog.New(slog.NewTextHandler(p, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	l := &policyLoader{parts: &program.Parts{Cfg: cfg, Granter: program.NewGranter(cfg, logger)}, modules: make(map[string]*host.Module), prefixes: make(map[string]string), rules: eval.Baselines(), out: p}
-	cache, err := config.CacheDir(cfg.Config)
-	if err != nil {
-		return nil, err
-	}
-	engine, err := cfg.Links.Engine(cfg.Engine)
-	if err != nil {
-		return nil, err
-	}
+	l := &policyLoader{modules: make(map[string]*host.Module), prefixes: make(map[string]string), rules: eval.Baselines(), out: p}
 	whole := config.LimitsConfig{Timeout: config.Duration(evalTimeout), MemoryMiB: evalMemoryMiB, InputMiB: evalInputMiB, OutputMiB: evalInputMiB}
-	l.parts.Host, err = host.New(host.Config{
-		Engine: engine, CacheDir: cache, Compile: program.CompileProcess(), Logger: logger, OnCompile: program.CompileLine(p.Say),
-		Limits: cfg.Limits.Limits(whole.Limits(host.Limits{})),
-	})
+	l.parts, err = program.Bare(cfg, logger, program.Observer{Say: p.Say}, whole.Limits(host.Limits{}))
 	return l, err
 }
 

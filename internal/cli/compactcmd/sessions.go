@@ -114,35 +114,54 @@ func several(list []string) string {
 	return strings.Join(list, "; ")
 }
 
-// recordings reads a session, or all in a folder. What is in a folder and is no
-// recording is left out.
+// recordings reads a session, all in a folder, or the threads of a store.
 func (o *evalOptions) recordings(ctx context.Context, path string, in io.Reader, report *EvalReport, p *evalProgress) ([]eval.Recording, error) {
+	if file, err := program.IsSQLite(path); config.IsURL(path) || file && err == nil {
+		return storedSessions(ctx, o.links, path)
+	}
+	logs, err := o.logs(path, in, &report.Measured, p)
+	var out []eval.Recording
+	for _, l := range logs {
+		out = append(out, recorded(l.name, l.file))
+	}
+	return out, err
+}
+
+// sessionLog is a file that was read.
+type sessionLog struct {
+	name string
+	file *transcript.File
+}
+
+// logs reads a session, or all in a folder. What is in a folder and is no recording is left out.
+func (o *evalOptions) logs(path string, in io.Reader, report *Measured, p *evalProgress) ([]sessionLog, error) {
+	options := transcript.Options{Lenient: o.lenient}
 	if path == "-" {
-		f, err := transcript.Read(in, transcript.Options{Lenient: o.lenient})
+		f, err := transcript.Read(in, options)
 		if err != nil {
 			return nil, fmt.Errorf("session -: %w", err)
 		}
-		return []eval.Recording{recorded("stdin", f)}, nil
-	}
-	if file, err := program.IsSQLite(path); config.IsURL(path) || file && err == nil {
-		return storedSessions(ctx, o.links, path)
+		return []sessionLog{{"stdin", f}}, nil
 	}
 	list, err := filesOf(path, ".json", ".jsonl", ".traj")
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	named := len(list) == 1 && list[0] == path
-	var out []eval.Recording
+	var out []sessionLog
 	for _, file := range list {
-		f, err := transcript.Open(file, transcript.Options{Lenient: o.lenient})
+		f, err := transcript.Open(file, options)
 		switch {
 		case err == nil:
-			out = append(out, recorded(filepath.Base(file), f))
+			out = append(out, sessionLog{filepath.Base(file), f})
 		case named || !noRecording(err):
 			return nil, fmt.Errorf("session %s: %w%s", file, err, lenientMend(err, o.lenient))
 		default:
 			report.leftOut(p, "%s: %v", file, err)
 		}
+	}
+	if o.future && len(list) == 0 {
+		report.leftOut(p, "%s: holds no .json, .jsonl or .traj file", path)
 	}
 	return out, nil
 }

@@ -42,6 +42,7 @@ or to a file in the user's state folder. They hold names, sizes and reasons, and
 // maxListed is how many runs are listed.
 const maxListed = 20
 
+// New makes mortise explain.
 func New(s command.Streams) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{

@@ -33,7 +33,6 @@ type collector struct {
 	limits map[string]time.Duration
 	// records gets the same decisions, for mortise explain; nil keeps none.
 	records *recorder
-	tools   toolCounts
 	steps   stepClock
 
 	mu       sync.Mutex
@@ -183,7 +182,7 @@ func (c *collector) done() *Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.report
-	r.RecordStore, r.Tools = c.records.name(), c.tools.all()
+	r.RecordStore, r.Tools = c.records.name(), slices.Clone(r.Tools)
 	r.Evidence = evidence(r.Admissions, &c.steps)
 	order := make(map[string]int)
 	for i, p := range slices.Concat(abi.Phases(), abi.CompactionPhases()) {
@@ -205,13 +204,26 @@ func (c *collector) done() *Report {
 // loaded notes the tools that plugins have, and the time limits of their calls.
 func (c *collector) loaded(p *program.Parts) {
 	for _, t := range p.Tools.Tools() {
-		c.tools.add(ToolReport{Plugin: p.Tools.Owner(t.Name), Tool: t.Name})
+		c.tool(ToolReport{Plugin: p.Tools.Owner(t.Name), Tool: t.Name})
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, s := range p.Set.Status() {
 		c.limits[s.Name] = p.Cfg.TimeLimit(p.Cfg.Plugins[i].Limits)
 	}
+}
+
+// tool counts what became of a tool of a plugin. The report of one that was never called has it with no calls.
+func (c *collector) tool(r ToolReport) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.report.Tools, func(o ToolReport) bool { return o.Plugin == r.Plugin && o.Tool == r.Tool })
+	if i < 0 {
+		c.report.Tools = append(c.report.Tools, r)
+		return
+	}
+	c.report.Tools[i].Calls += r.Calls
+	c.report.Tools[i].Failed += r.Failed
 }
 
 // session takes what was read.

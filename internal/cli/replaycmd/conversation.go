@@ -77,7 +77,7 @@ func (v *conversation) wire(ctx context.Context, parts *program.Parts, c transcr
 	if err := v.tasks.Wait(ctx, v.id); err != nil {
 		return err
 	}
-	tools, err := v.tasks.tools(v.id, &toolbox{v.replay, parts.Tools, v.collector.tools.add}, v.stop)
+	tools, err := v.tasks.tools(v.id, &toolbox{v.replay, parts.Tools, v.collector.tool}, v.stop)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package replaycmd
 
 import (
 	"context"
-	"slices"
-	"sync"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
@@ -43,30 +41,4 @@ func (b *toolbox) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResu
 	}
 	b.told(r)
 	return result, err
-}
-
-// toolCounts sums up the calls of plugins' tools. It is safe for concurrent use.
-type toolCounts struct {
-	mu   sync.Mutex
-	list []ToolReport
-}
-
-// add counts what became of a tool. The report of one that was never called has it
-// with no calls.
-func (c *toolCounts) add(r ToolReport) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.list, func(o ToolReport) bool { return o.Plugin == r.Plugin && o.Tool == r.Tool })
-	if i < 0 {
-		c.list = append(c.list, r)
-		return
-	}
-	c.list[i].Calls += r.Calls
-	c.list[i].Failed += r.Failed
-}
-
-func (c *toolCounts) all() []ToolReport {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.list)
 }

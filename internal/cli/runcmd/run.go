@@ -48,6 +48,7 @@ Exit codes: 0 done, 1 a run failed or was stopped (with --strict also a plugin o
 policy), 2 wrong command line or nothing of that name, 3 wrong config or no model, 4
 unreadable session, 5 a module failed to load, 130 interrupted (the report is partial).`
 
+// New makes mortise run.
 func New(s command.Streams) *cobra.Command {
 	var o replaycmd.Options
 	var l livecmd.Options
