@@ -6,7 +6,7 @@ RUN go mod download
 COPY . .
 ARG VERSION=devel
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
-      -ldflags="-s -w -X github.com/mortise-dev/mortise/internal/cli.release=${VERSION}" -o /out/ ./cmd/mortise ./cmd/mortise-hook \
+      -ldflags="-s -w -X github.com/mortise-dev/mortise/internal/program.release=${VERSION}" -o /out/ ./cmd/mortise ./cmd/mortise-hook \
  && mkdir -p /data
 
 FROM scratch

@@ -11,17 +11,17 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
 // links is what the server of the demo consists of: a scripted model and stores in SQLite files. The command mortise links the clients of
 // all providers and databases instead, which take longer to compile than everything else.
-func links() cli.Links {
-	return cli.Links{
-		Providers: []cli.Provider{{Name: "scripted", Open: func(c cli.Connection) (llm.Model, error) { return scripted{c.BaseURL}, nil }}},
-		OpenStore: func(ctx context.Context, name string, existing bool, _ *slog.Logger) (cli.Store, error) {
+func links() program.Links {
+	return program.Links{
+		Providers: []program.Provider{{Name: "scripted", Open: func(c program.Connection) (llm.Model, error) { return scripted{c.BaseURL}, nil }}},
+		OpenStore: func(ctx context.Context, name string, existing bool, _ *slog.Logger) (program.Store, error) {
 			s, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: name, Existing: existing})
 			if err != nil {
 				return nil, err

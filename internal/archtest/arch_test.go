@@ -91,7 +91,24 @@ func arrows() map[string][]string {
 		"summarizers":                   {"compaction", "compaction/trial", "host", "host/capability/model", "internal/guest", "internal/wire", "abi"},
 		"summarizers/bundled":           {"host", "summarizers"},
 		"summarizers/role":              {"llm", "host", "host/capability/model", "abi"},
-		"internal/cli":                  {"*"},
+		"internal/exit":                 {"host"},
+		"internal/term":                 {},
+		"internal/config":               {"internal/exit", "serve", "agent", "inbox", "blob", "mailbox", "host", "compaction", "compaction/recall", "compaction/trial", "summarizers/bundled", "abi"},
+		"internal/program":              {"*"}, // it wires everything
+		"internal/cli":                  command("internal/cli/checkcmd", "internal/cli/compactcmd", "internal/cli/explaincmd", "internal/cli/hookcmd", "internal/cli/proxycmd", "internal/cli/runcmd", "internal/cli/servecmd"),
+		"internal/cli/links":            {"*"},
+		"internal/cli/command":          {"internal/config", "internal/program", "internal/term"},
+		"internal/cli/check":            {"internal/exit", "internal/term"},
+		"internal/cli/wording":          {"internal/term", "compaction"},
+		"internal/cli/servecmd":         command("serve", "internal/acp"),
+		"internal/cli/runcmd":           command("internal/cli/livecmd", "internal/cli/replaycmd"),
+		"internal/cli/livecmd":          command("internal/cli/wording", ".", "agent", "background", "compaction", "mailbox", "mailbox/agentrun", "serve", "abi"),
+		"internal/cli/replaycmd":        command("internal/cli/wording", ".", "agent", "background", "blob", "compaction", "host", "inbox", "llm/replay", "llm/transcript", "phases", "plugins", "store/memstore", "summarizers", "thread", "abi"),
+		"internal/cli/compactcmd":       command("internal/cli/wording", "compaction", "compaction/eval", "compaction/eval/future", "host", "internal/guest", "internal/wire", "llm/transcript", "summarizers", "summarizers/bundled", "thread", "abi"),
+		"internal/cli/hookcmd":          command("internal/cli/check", "hook", "hook/daemon", "hook/frame", "hook/install", "hook/live", "hook/mcpproxy", "llm/providertest", "phases", "abi"),
+		"internal/cli/proxycmd":         command("internal/cli/check", "proxy", "proxy/launch", "thread"),
+		"internal/cli/checkcmd":         command("internal/cli/check", "agent/mcp", "internal/queue", "mailbox", "store"),
+		"internal/cli/explaincmd":       command("internal/cli/wording", "thread"),
 		"cmd":                           {"*"},
 		"examples":                      {"*"},
 		"internal":                      {},
@@ -124,6 +141,11 @@ func arrows() map[string][]string {
 	}
 }
 
+// command is what a package of commands may import: what all of them share, and more.
+func command(more ...string) []string {
+	return append([]string{"internal/cli/command", "internal/config", "internal/exit", "internal/program", "internal/term"}, more...)
+}
+
 // owners lists the folders that may import a third-party package.
 func owners() map[string][]string {
 	return map[string][]string{
@@ -132,19 +154,18 @@ func owners() map[string][]string {
 		"github.com/extism/go-sdk":          {"internal/engine/extism"},
 		"github.com/vmihailenco/msgpack":    {"internal/wire", "store/natsstore"},
 		"github.com/spf13/cobra":            {"internal/cli", "cmd"},
-		"github.com/goccy/go-yaml":          {"internal/cli"},
+		"github.com/goccy/go-yaml":          {"internal/config", "internal/program"},
 		"modernc.org/sqlite":                {"host/sqlitekv", "internal/sqlitefile", "store/sqlitestore"},
-		"github.com/prometheus":             {"mailbox/mailboxmetrics", "metrics", "internal/cli"},
-		"go.opentelemetry.io":               {"mailbox/mailboxtrace", "spans", "internal/cli"},
+		"github.com/prometheus":             {"mailbox/mailboxmetrics", "metrics", "internal/program", "internal/cli"},
+		"go.opentelemetry.io":               {"mailbox/mailboxtrace", "spans", "internal/program"},
 		"github.com/jackc/pgx":              {"store/pgstore"},
 		"github.com/tidwall/btree":          {"store/internal/state"},
 		"github.com/nats-io/nats.go":        {"store/natsstore"},
 		"github.com/nats-io/nats-server":    {"store/natsstore", "internal/cli"}, // only tests
 		"github.com/anthropics":             {"llm/anthropic"},
-		"golang.org/x/term":                 {"internal/cli"},
+		"golang.org/x/term":                 {"internal/term"},
 		"golang.org/x/time":                 {"serve", "background"},
-		"gonum.org/v1/plot":                 {"internal/cli"},
-		"github.com/invopop/jsonschema":     {"internal/cli"},
+		"github.com/invopop/jsonschema":     {"internal/config"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
 		"github.com/openai/openai-go":       {"llm/openai"},
 		"github.com/google/jsonschema-go":   {"agent"},

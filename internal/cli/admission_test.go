@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -39,7 +39,7 @@ compaction:
   summarizer: {policy: ledger}
   admission: {%squota: {cooldown: 0s}, signals: {headroom_mib: 900000000}}
 `, tc.admission)), session)
-			if code != cli.ExitOK {
+			if code != exit.OK {
 				t.Fatalf("exit code %d: %s", code, stderr)
 			}
 			pressed := 0

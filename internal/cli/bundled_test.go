@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // onePolicy is a config without a path to the policies.
@@ -37,7 +37,7 @@ func TestBundledPolicies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, r, stderr := run(t, config(t, fmt.Sprintf(onePolicy, tc.summarizer, tc.fallback, tc.admission)), session)
-			if code != cli.ExitOK {
+			if code != exit.OK {
 				t.Fatalf("exit code %d: %s", code, stderr)
 			}
 			if r.kinds()["swapped"] == 0 {
@@ -58,16 +58,16 @@ func TestBundledRefusals(t *testing.T) {
 	session := write(t, "s.json", []byte(oneMessage))
 	for name, tc := range map[string]struct {
 		text, says string
-		code       cli.ExitCode
+		code       exit.Code
 	}{
-		"no model":        {"compaction: {summarizer: {policy: anchored}}\n", "compaction.summarizer: policy: anchored asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: ledger", cli.ExitConfig},
-		"sum":             {"compaction: {summarizer: {policy: mask, sha256: '" + strings.Repeat("ab", 32) + "'}}\n", "compaction.summarizer: sha256: is for a module of your own", cli.ExitConfig},
-		"config alone":    {"compaction: {summarizer: {config: {hint: x}}}\n", "compaction.summarizer: config: stands without a policy or a module", cli.ExitConfig},
-		"extract":         {"compaction: {summarizer: {policy: extract}}\n", "compaction.summarizer: policy: extract no longer exists; write policy: ledger", cli.ExitConfig},
-		"hybrid falls":    {"compaction: {fallback: {policy: hybrid}}\n", "compaction.fallback: policy: hybrid no longer exists; write policy: ledger, or anchored with grants: {model: {summarizer: NAME}}", cli.ExitConfig},
-		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows ledger, mask, gc, anchored`, cli.ExitConfig},
-		"unknown admits":  {"compaction: {summarizer: {policy: mask}, admission: {policy: magic}}\n", `module "admission": knows no policy "magic"; it knows cost, quota, threshold`, cli.ExitConfig},
-		"config is wrong": {"compaction: {summarizer: {policy: mask, config: {zzz: 1}}}\n", `additional properties 'zzz'`, cli.ExitConfig},
+		"no model":        {"compaction: {summarizer: {policy: anchored}}\n", "compaction.summarizer: policy: anchored asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: ledger", exit.Config},
+		"sum":             {"compaction: {summarizer: {policy: mask, sha256: '" + strings.Repeat("ab", 32) + "'}}\n", "compaction.summarizer: sha256: is for a module of your own", exit.Config},
+		"config alone":    {"compaction: {summarizer: {config: {hint: x}}}\n", "compaction.summarizer: config: stands without a policy or a module", exit.Config},
+		"extract":         {"compaction: {summarizer: {policy: extract}}\n", "compaction.summarizer: policy: extract no longer exists; write policy: ledger", exit.Config},
+		"hybrid falls":    {"compaction: {fallback: {policy: hybrid}}\n", "compaction.fallback: policy: hybrid no longer exists; write policy: ledger, or anchored with grants: {model: {summarizer: NAME}}", exit.Config},
+		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows ledger, mask, gc, anchored`, exit.Config},
+		"unknown admits":  {"compaction: {summarizer: {policy: mask}, admission: {policy: magic}}\n", `module "admission": knows no policy "magic"; it knows cost, quota, threshold`, exit.Config},
+		"config is wrong": {"compaction: {summarizer: {policy: mask, config: {zzz: 1}}}\n", `additional properties 'zzz'`, exit.Config},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,45 +3,41 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
+
+	"github.com/mortise-dev/mortise/internal/cli/checkcmd"
+	"github.com/mortise-dev/mortise/internal/cli/command"
+	"github.com/mortise-dev/mortise/internal/cli/compactcmd"
+	"github.com/mortise-dev/mortise/internal/cli/explaincmd"
+	"github.com/mortise-dev/mortise/internal/cli/hookcmd"
+	"github.com/mortise-dev/mortise/internal/cli/proxycmd"
+	"github.com/mortise-dev/mortise/internal/cli/runcmd"
+	"github.com/mortise-dev/mortise/internal/cli/servecmd"
+	"github.com/mortise-dev/mortise/internal/exit"
+	"github.com/mortise-dev/mortise/internal/program"
+	"github.com/mortise-dev/mortise/internal/term"
 )
 
-// Streams are the standard streams of the process.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-
-	// terminal means that Err is one. If not, hangups holds a SIGHUP that waits.
-	terminal bool
-	hangups  <-chan os.Signal
-	// links are those of Main.
-	links Links
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
+// Streams are the standard streams of the process: In, Out and Err. Main sets the other fields.
+type Streams = command.Streams
 
 // Main runs the command line with what the program links, and returns the exit code. The first interrupt
 // ends what runs in an orderly way; the second ends the process. SIGHUP is an
 // interrupt when standard error is a terminal, which is gone then; elsewhere it
 // waits for mortise run, and other commands ignore it.
-func Main(ctx context.Context, args []string, s Streams, links Links) ExitCode {
-	s.links = links
+func Main(ctx context.Context, args []string, s Streams, links program.Links) exit.Code {
+	s.Links = links
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if s.terminal = isTerminal(s.Err); s.terminal {
+	if term.IsTerminal(s.Err) {
 		ends = append(ends, syscall.SIGHUP)
 	} else {
 		hangups := make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP) // for good: until it has exited, a signal would kill the process
-		s.hangups = hangups
+		s.Hangups = hangups
 	}
 	ctx, stop := signal.NotifyContext(ctx, ends...)
 	defer stop()
@@ -53,12 +49,12 @@ func Main(ctx context.Context, args []string, s Streams, links Links) ExitCode {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintln(s.Err, "mortise:", worded(err))
+		fmt.Fprintln(s.Err, "mortise:", exit.Text(err))
 	}
-	return codeOf(err)
+	return exit.Of(err)
 }
 
-func newRoot(s Streams) *cobra.Command {
+func newRoot(s command.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mortise",
 		Short: "A WebAssembly plugin host for agent extensions",
@@ -68,7 +64,7 @@ and compacts them in the background by policies that are modules as well.
 Exit codes: 0 done, 1 a run failed, 2 wrong command line or nothing of that
 name, 3 wrong config, 4 unreadable session, store or record, 5 a module failed to
 load, 130 interrupted.`,
-		Args:          takesNone,
+		Args:          command.TakesNone,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -76,19 +72,19 @@ load, 130 interrupted.`,
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(badFlag)
+	root.SetFlagErrorFunc(command.BadFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(s), newProxy(s), newACP(s), newHook(s), newMCP(s), newValidate(s), newDoctor(s), newStatus(s), newRun(s), newExplain(s), newCompact(s), newVersion(s))
+	root.AddCommand(servecmd.New(s), proxycmd.New(s), servecmd.NewACP(s), hookcmd.New(s), hookcmd.NewMCP(s), checkcmd.NewValidate(s), checkcmd.NewDoctor(s), servecmd.NewStatus(s), runcmd.New(s), explaincmd.New(s), compactcmd.New(s), newVersion(s))
 	return root
 }
 
-func newVersion(s Streams) *cobra.Command {
+func newVersion(s command.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  takesNone,
+		Args:  command.TakesNone,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(s.Out, versionText())
+			_, err := fmt.Fprintln(s.Out, program.Version())
 			return err
 		},
 	}

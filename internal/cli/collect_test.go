@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
@@ -70,7 +70,7 @@ func TestRun_collects(t *testing.T) {
 	})
 	store := filepath.Join(t.TempDir(), "mortise.db")
 	code, r, stderr := run(t, config(t, collects), readings(t), "--store", store)
-	if code != cli.ExitOK || r.kinds()["swapped"] == 0 {
+	if code != exit.OK || r.kinds()["swapped"] == 0 {
 		t.Fatalf("exit code %d, %v: %s", code, r.kinds(), stderr)
 	}
 	for _, c := range r.Compactions {
@@ -83,7 +83,7 @@ func TestRun_collects(t *testing.T) {
 	_, text, _ := strings.Cut(collects, "plugins: []")
 	ask := func(prompt string) []providertest.Query {
 		before := len(p.queries())
-		if code, _, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, text), "--store", store, "--thread", r.Threads[0].ID, prompt); code != cli.ExitOK {
+		if code, _, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, text), "--store", store, "--thread", r.Threads[0].ID, prompt); code != exit.OK {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
 		return p.queries()[before:]

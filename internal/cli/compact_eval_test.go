@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // evalReport is the part of the JSON report that tests look at.
@@ -40,7 +40,7 @@ const noteProbes = `{"id":"gate","conversation":"notes.json","question":"Which c
 `
 
 // measure runs mortise compact eval and reads its JSON report.
-func measure(t *testing.T, args ...string) (cli.ExitCode, *evalReport, string) {
+func measure(t *testing.T, args ...string) (exit.Code, *evalReport, string) {
 	t.Helper()
 	code, stdout, stderr := mortise(t.Context(), "", append([]string{"compact", "eval", "--output", "json"}, args...)...)
 	var r evalReport
@@ -56,7 +56,7 @@ func TestCompactEvalOnOwnSessions(t *testing.T) {
 	t.Parallel()
 	code, r, stderr := measure(t, "--config", demoConfig(t), "--budgets", "10%,2000", "--chain", "1,2",
 		"--policies", "ledger,baselines,fallback", filepath.Join(root(t), "examples", "sessions", "review.jsonl"))
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	if r.Schema != "mortise.compact_eval.v1" || len(r.Sets) != 1 || len(r.Modules) != 1 || r.Modules[0].Name != "summarizers" {
@@ -91,7 +91,7 @@ func TestCompactEvalWithProbes(t *testing.T) {
 	t.Parallel()
 	session, probes := write(t, "notes.json", []byte(notes)), write(t, "facts.jsonl", []byte(noteProbes))
 	code, r, stderr := measure(t, "--quiet", "--policies", "last-n,index", "--budgets", "60%", "--chain", "1", "--probes", probes, session)
-	if code != cli.ExitOK || stderr != "" || len(r.Cells) != 2 {
+	if code != exit.OK || stderr != "" || len(r.Cells) != 2 {
 		t.Fatalf("exit code %d, %d cells: %s", code, len(r.Cells), stderr)
 	}
 	if c := r.Cells[0]; c.Set != "facts" || c.Contender != "last-n" || c.Literal != 0.5 || c.Grounded != 0.5 {
@@ -110,7 +110,7 @@ func TestCompactEvalMeasuresAnyModule(t *testing.T) {
 	own := filepath.Join("testdata", "fixed.wasm")
 	args := []string{"--quiet", "--chain", "1", "--budgets", "90%", "--probes", probes, "--module", filepath.Join(root(t), "testdata", "guests", "summarizers.wasm")}
 	code, r, stderr := measure(t, append(args, "--policies", "ledger,"+own, session)...)
-	if code != cli.ExitOK || len(r.Cells) != 2 {
+	if code != exit.OK || len(r.Cells) != 2 {
 		t.Fatalf("exit code %d, %d cells: %s", code, len(r.Cells), stderr)
 	}
 	if c := r.Cells[0]; c.Contender != "ledger" || c.Literal != 1 || c.Grounded != 1 {
@@ -127,10 +127,10 @@ func TestCompactEvalMeasuresAnyModule(t *testing.T) {
 			t.Errorf("%q does not say %q", stderr, says)
 		}
 	}
-	if code != cli.ExitRun || strings.Contains(stderr, "ledger on") {
+	if code != exit.Run || strings.Contains(stderr, "ledger on") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if code, _, stderr = measure(t, append(args, "--policies", "ledger,last-n", "--min-survival", "0.8", session)...); code != cli.ExitOK {
+	if code, _, stderr = measure(t, append(args, "--policies", "ledger,last-n", "--min-survival", "0.8", session)...); code != exit.OK {
 		t.Errorf("nothing is below, and the code is %d: %s", code, stderr)
 	}
 }
@@ -141,7 +141,7 @@ func TestCompactEvalTellsWhatNeverWorks(t *testing.T) {
 	t.Parallel()
 	session := write(t, "notes.json", []byte(notes))
 	code, r, stderr := measure(t, "-q", "--chain", "1", "--budgets", "1", "--policies", "ledger", "-c", demoConfig(t), session)
-	if code != cli.ExitRun || !strings.Contains(stderr, "ledger on notes.json at 1 failed each of 1 times: ") || !strings.Contains(stderr, "too small for a summary") {
+	if code != exit.Run || !strings.Contains(stderr, "ledger on notes.json at 1 failed each of 1 times: ") || !strings.Contains(stderr, "too small for a summary") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if len(r.Cells) != 1 || r.Cells[0].Failures != 1 {
@@ -158,7 +158,7 @@ func TestCompactEvalWithoutConfig(t *testing.T) {
 	for _, c := range r.Cells {
 		names = append(names, c.Contender)
 	}
-	if code != cli.ExitOK || !slices.Equal(names, []string{"ledger", "mask"}) {
+	if code != exit.OK || !slices.Equal(names, []string{"ledger", "mask"}) {
 		t.Errorf("exit code %d, contenders %q: %s", code, names, stderr)
 	}
 	if len(r.LeftOut) != 2 || !strings.Contains(stderr, "left out: gc: writes no text") || !strings.Contains(stderr, "left out: anchored: asks a model") {
@@ -169,7 +169,7 @@ func TestCompactEvalWithoutConfig(t *testing.T) {
 func TestCompactEvalTable(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := mortise(t.Context(), notes, "compact", "eval", "--policies", "baselines", "--chain", "1,2", "--growth", "said", "-")
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	for _, says := range []string{"stdin at 10%: 3 probes in 1 conversations, made from them", "k=1", "k=2 said", "kept k=2 said", "centrality", "literal/grounded"} {
@@ -184,7 +184,7 @@ func TestCompactEvalPlot(t *testing.T) {
 	t.Parallel()
 	session := write(t, "<notes>.json", []byte(notes))
 	svg := filepath.Join(t.TempDir(), "s.SVG")
-	if code, _, stderr := measure(t, "-q", "--policies", "baselines", "--budgets", "20%,50%", "--plot", svg, session); code != cli.ExitOK {
+	if code, _, stderr := measure(t, "-q", "--policies", "baselines", "--budgets", "20%,50%", "--plot", svg, session); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	text, err := os.ReadFile(svg)
@@ -236,7 +236,7 @@ func TestCompactEvalReadsFolders(t *testing.T) {
 		}
 	}
 	code, r, stderr := measure(t, "--policies", "fallback", "--chain", "1", dir)
-	if code != cli.ExitOK || len(r.Sets) != 2 {
+	if code != exit.OK || len(r.Sets) != 2 {
 		t.Fatalf("exit code %d, sets %+v: %s", code, r.Sets, stderr)
 	}
 	if len(r.LeftOut) != 1 || !strings.Contains(r.LeftOut[0], "report.json") || !strings.Contains(stderr, "left out: ") {
@@ -252,29 +252,29 @@ func TestCompactEvalRefuses(t *testing.T) {
 	elsewhere := write(t, "elsewhere.jsonl", []byte(`{"id":"x","conversation":"nobody","answers":["y"]}`))
 	for name, tc := range map[string]struct {
 		args []string
-		code cli.ExitCode
+		code exit.Code
 		says string
 	}{
-		"no session":        {nil, cli.ExitUsage, "TRANSCRIPT|FOLDER is missing; write mortise compact eval"},
-		"output":            {[]string{"-o", "xml", session}, cli.ExitUsage, `--output "xml": must be table or json`},
-		"budget":            {[]string{"--budgets", "10%,0", session}, cli.ExitUsage, `budget "0": write a share up to 100%`},
-		"chain":             {[]string{"--chain", "0", session}, cli.ExitUsage, `--chain "0": must be a number from 1`},
-		"growth":            {[]string{"--growth", "x", session}, cli.ExitUsage, `--growth "x": must be whole or said`},
-		"survival":          {[]string{"--min-survival", "80", session}, cli.ExitUsage, "--min-survival 80: must be from 0 to 1"},
-		"plot":              {[]string{"--plot", "x.pdf", session}, cli.ExitUsage, `--plot "x.pdf": must end in .svg`},
-		"config":            {[]string{"-c", "nowhere.yaml", session}, cli.ExitConfig, "nowhere.yaml"},
-		"missing session":   {[]string{"nowhere.jsonl"}, cli.ExitUsage, "nowhere.jsonl"},
-		"broken session":    {[]string{broken}, cli.ExitSession, "broken.jsonl"},
-		"empty folder":      {[]string{empty}, cli.ExitSession, "holds no recording"},
-		"no probes there":   {[]string{"--probes", empty, session}, cli.ExitSession, "holds no .jsonl file"},
-		"wrong probe":       {[]string{"--probes", wrong, session}, cli.ExitSession, `wrong.jsonl: line 3: json: unknown field "answer"`},
-		"unknown session":   {[]string{"--probes", elsewhere, session}, cli.ExitSession, `probe "x": conversation "nobody": no recording fits; there are notes.json:c0001`},
-		"nothing to probe":  {[]string{write(t, "hi.json", []byte(oneMessage))}, cli.ExitSession, "no probe could be made"},
-		"needs a model":     {[]string{"--policies", "anchored", "--probes", probes, session}, cli.ExitUsage, "anchored asks a model, and none is asked here; name another"},
-		"missing module":    {[]string{"--policies", "nowhere.wasm", session}, cli.ExitModule, "nowhere.wasm"},
-		"not a summarizer":  {[]string{"--module", "../../testdata/guests/admission.wasm", session}, cli.ExitModule, `has no export "summarize"`},
-		"unknown policy":    {[]string{"--policies", "x", "-c", demoConfig(t), session}, cli.ExitConfig, `knows no policy "x"`},
-		"plot in no folder": {[]string{"--policies", "last-n", "--plot", filepath.Join(empty, "no", "x.svg"), session}, cli.ExitRun, "plot: "},
+		"no session":        {nil, exit.Usage, "TRANSCRIPT|FOLDER is missing; write mortise compact eval"},
+		"output":            {[]string{"-o", "xml", session}, exit.Usage, `--output "xml": must be table or json`},
+		"budget":            {[]string{"--budgets", "10%,0", session}, exit.Usage, `budget "0": write a share up to 100%`},
+		"chain":             {[]string{"--chain", "0", session}, exit.Usage, `--chain "0": must be a number from 1`},
+		"growth":            {[]string{"--growth", "x", session}, exit.Usage, `--growth "x": must be whole or said`},
+		"survival":          {[]string{"--min-survival", "80", session}, exit.Usage, "--min-survival 80: must be from 0 to 1"},
+		"plot":              {[]string{"--plot", "x.pdf", session}, exit.Usage, `--plot "x.pdf": must end in .svg`},
+		"config":            {[]string{"-c", "nowhere.yaml", session}, exit.Config, "nowhere.yaml"},
+		"missing session":   {[]string{"nowhere.jsonl"}, exit.Usage, "nowhere.jsonl"},
+		"broken session":    {[]string{broken}, exit.Session, "broken.jsonl"},
+		"empty folder":      {[]string{empty}, exit.Session, "holds no recording"},
+		"no probes there":   {[]string{"--probes", empty, session}, exit.Session, "holds no .jsonl file"},
+		"wrong probe":       {[]string{"--probes", wrong, session}, exit.Session, `wrong.jsonl: line 3: json: unknown field "answer"`},
+		"unknown session":   {[]string{"--probes", elsewhere, session}, exit.Session, `probe "x": conversation "nobody": no recording fits; there are notes.json:c0001`},
+		"nothing to probe":  {[]string{write(t, "hi.json", []byte(oneMessage))}, exit.Session, "no probe could be made"},
+		"needs a model":     {[]string{"--policies", "anchored", "--probes", probes, session}, exit.Usage, "anchored asks a model, and none is asked here; name another"},
+		"missing module":    {[]string{"--policies", "nowhere.wasm", session}, exit.Module, "nowhere.wasm"},
+		"not a summarizer":  {[]string{"--module", "../../testdata/guests/admission.wasm", session}, exit.Module, `has no export "summarize"`},
+		"unknown policy":    {[]string{"--policies", "x", "-c", demoConfig(t), session}, exit.Config, `knows no policy "x"`},
+		"plot in no folder": {[]string{"--policies", "last-n", "--plot", filepath.Join(empty, "no", "x.svg"), session}, exit.Run, "plot: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -294,7 +294,7 @@ func TestCompactEvalIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	code, stdout, stderr := mortise(ctx, "", "compact", "eval", "--policies", "baselines", write(t, "notes.json", []byte(notes)))
-	if code != cli.ExitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted") {
+	if code != exit.Interrupted || stdout != "" || !strings.Contains(stderr, "interrupted") {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 }
@@ -306,7 +306,7 @@ func TestCompactEvalOnRealInputs(t *testing.T) {
 	dir := shared(t)
 	code, r, stderr := measure(t, "-q", "--config", demoConfig(t), "--policies", "ledger,index+last-n", "--chain", "1",
 		"--probes", filepath.Join(dir, "..", "probes"), dir)
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var sets []string

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // compacted is a session of an agent that reads n files, compacts, and edits every
@@ -99,7 +99,7 @@ func TestCompactEvalFuture(t *testing.T) {
 			session := write(t, name+".jsonl", []byte(log.log(40)))
 			args := []string{"compact", "eval", "--future", "--quiet", "--policies", "baselines", "--sizes", "vendor,50%", session}
 			code, stdout, stderr := mortise(t.Context(), "", append(args, "--json")...)
-			if code != cli.ExitOK || stderr != "" {
+			if code != exit.OK || stderr != "" {
 				t.Fatalf("exit code %d: %s", code, stderr)
 			}
 			var r struct {
@@ -133,7 +133,7 @@ func TestCompactEvalFuture(t *testing.T) {
 			}
 			code, stdout, stderr = mortise(t.Context(), "", args...)
 			for _, want := range []string{"1 compactions, 20 facts needed later", "at the vendor's own size", "at 50%", "chain of 8", "half-half", "false files", "0.05 (0.05) [0.05, 0.05]"} {
-				if code != cli.ExitOK || !strings.Contains(stdout, want) {
+				if code != exit.OK || !strings.Contains(stdout, want) {
 					t.Errorf("exit code %d, the table lacks %q:\n%s%s", code, want, stdout, stderr)
 				}
 			}
@@ -151,31 +151,31 @@ func TestCompactEvalFutureErrors(t *testing.T) {
 	last := write(t, "last.jsonl", []byte(end))
 	for name, tc := range map[string]struct {
 		args []string
-		code cli.ExitCode
+		code exit.Code
 		want string
 	}{
-		"no compaction":      {[]string{none}, cli.ExitSession, "session notes.json: no compaction in it; found are 4 messages in the format openai. Compactions are known in logs of Claude Code, Codex, pi, OpenCode and OpenHands"},
-		"few facts":          {[]string{few}, cli.ExitSession, "session few.jsonl: only 2 facts are needed after the first of 1 compactions, at least 8"},
-		"encrypted":          {[]string{encrypted}, cli.ExitSession, "session rollout.jsonl: the first of 1 compactions has no summary in the log"},
-		"nothing follows":    {[]string{last}, cli.ExitSession, "session last.jsonl: nothing continues from the first of 1 compactions"},
-		"a folder with none": {[]string{filepath.Dir(none)}, cli.ExitSession, "notes.json: no compaction in it"},
-		"several":            {[]string{none, few}, cli.ExitSession, "few.jsonl: only 2 facts"},
-		"another flag":       {[]string{"--probes", "p", whole}, cli.ExitUsage, "--probes does not fit --future"},
-		"a size":             {[]string{"--sizes", "2000", whole}, cli.ExitUsage, `size "2000": write vendor, or a share`},
-		"a chain":            {[]string{"--chain", "0", whole}, cli.ExitUsage, `--chain "0"`},
-		"an unknown policy":  {[]string{"--policies", "nothing", whole}, cli.ExitConfig, "nothing"},
+		"no compaction":      {[]string{none}, exit.Session, "session notes.json: no compaction in it; found are 4 messages in the format openai. Compactions are known in logs of Claude Code, Codex, pi, OpenCode and OpenHands"},
+		"few facts":          {[]string{few}, exit.Session, "session few.jsonl: only 2 facts are needed after the first of 1 compactions, at least 8"},
+		"encrypted":          {[]string{encrypted}, exit.Session, "session rollout.jsonl: the first of 1 compactions has no summary in the log"},
+		"nothing follows":    {[]string{last}, exit.Session, "session last.jsonl: nothing continues from the first of 1 compactions"},
+		"a folder with none": {[]string{filepath.Dir(none)}, exit.Session, "notes.json: no compaction in it"},
+		"several":            {[]string{none, few}, exit.Session, "few.jsonl: only 2 facts"},
+		"another flag":       {[]string{"--probes", "p", whole}, exit.Usage, "--probes does not fit --future"},
+		"a size":             {[]string{"--sizes", "2000", whole}, exit.Usage, `size "2000": write vendor, or a share`},
+		"a chain":            {[]string{"--chain", "0", whole}, exit.Usage, `--chain "0"`},
+		"an unknown policy":  {[]string{"--policies", "nothing", whole}, exit.Config, "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			args := append([]string{"compact", "eval", "--future", "--quiet", "--policies", "baselines"}, tc.args...)
 			code, stdout, stderr := mortise(t.Context(), "", args...)
-			if stdout != "" || !strings.Contains(stderr, tc.want) || tc.code != cli.ExitConfig && code != tc.code || code == cli.ExitOK {
+			if stdout != "" || !strings.Contains(stderr, tc.want) || tc.code != exit.Config && code != tc.code || code == exit.OK {
 				t.Errorf("exit code %d, want %d: %s\nwant %q", code, tc.code, stderr, tc.want)
 			}
 		})
 	}
 	code, stdout, stderr := mortise(t.Context(), "", "compact", "eval", "--future", "--policies", "last-n", "--sizes", "vendor", none, whole)
-	if code != cli.ExitOK || !strings.Contains(stderr, "left out: notes.json: no compaction in it") || !strings.Contains(stdout, "1 compactions") {
+	if code != exit.OK || !strings.Contains(stderr, "left out: notes.json: no compaction in it") || !strings.Contains(stdout, "1 compactions") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 }

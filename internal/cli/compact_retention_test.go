@@ -8,7 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 	"github.com/mortise-dev/mortise/thread"
 )
@@ -29,7 +29,7 @@ func TestUndoAfterRetention(t *testing.T) {
 	}
 	file.Close(context.WithoutCancel(t.Context()))
 	code, _, stderr := mortise(t.Context(), "", "compact", "undo", path)
-	if code != cli.ExitUsage || !strings.Contains(stderr, "retention has dropped the content of 7 messages") || !strings.Contains(stderr, "serve.retention.messages") {
+	if code != exit.Usage || !strings.Contains(stderr, "retention has dropped the content of 7 messages") || !strings.Contains(stderr, "serve.retention.messages") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
@@ -48,7 +48,7 @@ type shown struct {
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := mortise(t.Context(), "", args...)
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatalf("mortise %s: exit code %d: %s", strings.Join(args, " "), code, stderr)
 	}
 	return stdout
@@ -70,7 +70,7 @@ func TestCompactShowAndUndo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kept.db")
 	recording := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
 	code, r, stderr := run(t, demoConfig(t), recording, "--store", path)
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	decisions := 0
@@ -110,7 +110,7 @@ func TestCompactShowAndUndo(t *testing.T) {
 	if lines := strings.Count(log.String(), "\n"); lines != v.Messages {
 		t.Errorf("the last view has %d messages, the log %d", lines, v.Messages)
 	}
-	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != cli.ExitUsage || !strings.Contains(stderr, "has no compaction that can be undone") {
+	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != exit.Usage || !strings.Contains(stderr, "has no compaction that can be undone") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if again := show(t, path).Threads[0]; again.State.Total != n || len(again.State.Markers) != 0 || again.Events[len(again.Events)-1].Kind != "undone" {
@@ -146,13 +146,13 @@ func TestCompactRefuses(t *testing.T) {
 	folder := t.TempDir()
 	for name, tc := range map[string]struct {
 		args []string
-		code cli.ExitCode
+		code exit.Code
 		want string
 	}{
-		"no file":     {[]string{"show", filepath.Join(folder, "missing")}, cli.ExitUsage, "there is no such file; name the one that mortise run --store has made"},
-		"a folder":    {[]string{"undo", folder}, cli.ExitSession, folder + " is a folder"},
-		"output":      {[]string{"show", folder, "-o", "xml"}, cli.ExitUsage, "must be table or json"},
-		"no argument": {[]string{"undo"}, cli.ExitUsage, "FILE|URL is missing"},
+		"no file":     {[]string{"show", filepath.Join(folder, "missing")}, exit.Usage, "there is no such file; name the one that mortise run --store has made"},
+		"a folder":    {[]string{"undo", folder}, exit.Session, folder + " is a folder"},
+		"output":      {[]string{"show", folder, "-o", "xml"}, exit.Usage, "must be table or json"},
+		"no argument": {[]string{"undo"}, exit.Usage, "FILE|URL is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -181,7 +181,7 @@ func TestMasking(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kept.db")
 	recording := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
 	code, r, stderr := run(t, config(t, masked), recording, "--store", path)
-	if code != cli.ExitOK || len(r.Compactions) > 0 {
+	if code != exit.OK || len(r.Compactions) > 0 {
 		t.Fatalf("exit code %d, %d compactions: %s", code, len(r.Compactions), stderr)
 	}
 	v := r.Threads[0]
@@ -199,7 +199,7 @@ func TestMaskingBesideTasks(t *testing.T) {
 	folder := t.TempDir()
 	text := masked + "tasks: {dir: " + folder + "}\n"
 	code, r, stderr := run(t, config(t, text), filepath.Join(root(t), "examples", "sessions", "review.jsonl"))
-	if code != cli.ExitOK || r.Threads[0].ViewTokens >= r.Threads[0].Tokens {
+	if code != exit.OK || r.Threads[0].ViewTokens >= r.Threads[0].Tokens {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	if n := outputs(t, filepath.Join(folder, "tasks.db")); n == 0 {
@@ -235,7 +235,7 @@ func TestCompactionConfigRefuses(t *testing.T) {
 			t.Parallel()
 			text := "compaction:\n  summarizer: {module: $ROOT/testdata/guests/summarizers.wasm}\n  " + tc.line + "\n"
 			code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", config(t, text), filepath.Join(root(t), "examples", "sessions", "review.jsonl"))
-			if code == cli.ExitOK || !strings.Contains(stderr, tc.want) {
+			if code == exit.OK || !strings.Contains(stderr, tc.want) {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
 		})

@@ -1,6 +1,6 @@
-// Package cli is the mortise command: it reads the config, wires the packages
-// together, runs, shows progress and prints the report. It is the only place
-// that wires, besides what embedders write themselves.
+// Package cli is the command line of mortise: it finds the command and turns its error into a sentence
+// and an exit code. Each group of commands is a package below it; what a config says is package config,
+// what it becomes package program.
 //
 // # Concurrency
 //
@@ -10,5 +10,5 @@
 // # Errors
 //
 // Every failure is one sentence on standard error that names the object and the
-// hint, and an exit code of [ExitCode].
+// hint, and an exit code of package exit.
 package cli

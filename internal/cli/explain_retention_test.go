@@ -14,7 +14,7 @@ import (
 	runtime "github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
@@ -196,7 +196,7 @@ func TestReadsAfterRetention(t *testing.T) {
 	end()
 
 	code, stdout, stderr := mortise(t.Context(), "", "explain", runs[0], "--store", path)
-	if code != cli.ExitOK || !strings.Contains(stdout, "notes") || !strings.Contains(stdout, "run "+runs[0]) {
+	if code != exit.OK || !strings.Contains(stdout, "notes") || !strings.Contains(stdout, "run "+runs[0]) {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 }

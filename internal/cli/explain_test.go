@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // twoTurns is a recording in which a command is asked for, and then something else.
@@ -57,7 +57,7 @@ plugins:
   - {name: broken, module: $ROOT/plugins/testdata/trap.wasm, on_failure: ignore}
 `)
 	code, r, stderr := run(t, cfg, write(t, "s.jsonl", []byte(twoTurns)), "--record-store", dir)
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	return dir, r
@@ -72,7 +72,7 @@ func TestExplain(t *testing.T) {
 	first := r.Runs.List[0]
 	code, stdout, stderr := mortise(t.Context(), "", "explain", first.ID, "--store", dir, "--output", "json")
 	var e explained
-	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != cli.ExitOK {
+	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != exit.OK {
 		t.Fatalf("exit code %d, %v: %s", code, err, stderr)
 	}
 	if e.Schema != "mortise.explain.v1" || e.RunID != first.ID || len(e.Starts) != 1 || e.Starts[0].Run.ThreadID != first.Thread || len(e.Ends) != 1 || e.Ends[0].Type != "blocked" {
@@ -117,7 +117,7 @@ func TestExplainTable(t *testing.T) {
 	dir, r := recorded(t)
 	id := r.Runs.List[0].ID
 	code, stdout, stderr := mortise(t.Context(), "", "explain", id[:len(id)-4], "--store", dir)
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	for _, want := range []string{
@@ -150,7 +150,7 @@ func TestExplainLists(t *testing.T) {
 		Store string
 		Runs  []struct{ Source string }
 	}
-	if err := json.Unmarshal([]byte(stdout), &list); err != nil || code != cli.ExitOK || list.Store != dir || len(list.Runs) != r.Runs.Count {
+	if err := json.Unmarshal([]byte(stdout), &list); err != nil || code != exit.OK || list.Store != dir || len(list.Runs) != r.Runs.Count {
 		t.Errorf("exit code %d, %v, %+v: %s", code, err, list, stderr)
 	}
 }
@@ -158,7 +158,7 @@ func TestExplainLists(t *testing.T) {
 func TestExplainEnvironment(t *testing.T) {
 	dir, r := recorded(t)
 	t.Setenv("MORTISE_RECORD_STORE", dir)
-	if code, stdout, stderr := mortise(t.Context(), "", "explain", r.Runs.List[0].ID); code != cli.ExitOK || !strings.Contains(stdout, "blocked") {
+	if code, stdout, stderr := mortise(t.Context(), "", "explain", r.Runs.List[0].ID); code != exit.OK || !strings.Contains(stdout, "blocked") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 }
@@ -169,15 +169,15 @@ func TestExplainRefuses(t *testing.T) {
 	known := r.Runs.List[0].ID
 	for name, tc := range map[string]struct {
 		args []string
-		code cli.ExitCode
+		code exit.Code
 		says string
 	}{
-		"unknown":         {[]string{"zzz", "--store", dir}, cli.ExitUsage, known},
-		"ambiguous":       {[]string{known[:4], "--store", dir}, cli.ExitUsage, "write more of it"},
-		"no file":         {[]string{known, "--store", dir + "none"}, cli.ExitUsage, "mortise run writes them"},
-		"no config":       {[]string{known, "-c", "nowhere.yaml"}, cli.ExitConfig, "there is no such file"},
-		"output":          {[]string{known, "-o", "xml"}, cli.ExitUsage, "must be table or json"},
-		"out of the room": {[]string{"../secret", "--store", dir}, cli.ExitUsage, "there is no record of it"},
+		"unknown":         {[]string{"zzz", "--store", dir}, exit.Usage, known},
+		"ambiguous":       {[]string{known[:4], "--store", dir}, exit.Usage, "write more of it"},
+		"no file":         {[]string{known, "--store", dir + "none"}, exit.Usage, "mortise run writes them"},
+		"no config":       {[]string{known, "-c", "nowhere.yaml"}, exit.Config, "there is no such file"},
+		"output":          {[]string{known, "-o", "xml"}, exit.Usage, "must be table or json"},
+		"out of the room": {[]string{"../secret", "--store", dir}, exit.Usage, "there is no record of it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,13 +203,13 @@ func TestNoRecord(t *testing.T) {
 		"config": {"record: {store: " + dir + ", disabled: true}\n", nil},
 	} {
 		code, r, stderr := run(t, config(t, tc.config), session, tc.args...)
-		if _, err := os.Stat(dir); code != cli.ExitOK || err == nil || r.RecordStore != "" {
+		if _, err := os.Stat(dir); code != exit.OK || err == nil || r.RecordStore != "" {
 			t.Errorf("%s: exit code %d, folder %v, report %q: %s", name, code, err, r.RecordStore, stderr)
 		}
 	}
 	for _, bad := range []string{"record: {keep: -1}\n", "record: {store: " + session + "}\n"} {
 		code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", config(t, bad), session)
-		if code != cli.ExitConfig || !strings.Contains(stderr, "record") {
+		if code != exit.Config || !strings.Contains(stderr, "record") {
 			t.Errorf("%q: exit code %d: %s", bad, code, stderr)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -79,7 +79,7 @@ func TestGrantsOfTheConfig(t *testing.T) {
 	put(firstToken)
 	for _, ticket := range []string{"OPS-1", "OPS-1", "OPS-2"} {
 		code, r, stderr := run(t, cfg, asks(t, ticket))
-		if code != cli.ExitOK {
+		if code != exit.OK {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
 		m := r.Modules[0]
@@ -115,7 +115,7 @@ func TestSecretOfTheEnvironment(t *testing.T) {
 	s := newTickets(t)
 	t.Setenv("MORTISE_TEST_TRACKER", firstToken)
 	cfg := config(t, s.text("env: MORTISE_TEST_TRACKER", "memory: true"))
-	if code, r, stderr := run(t, cfg, asks(t, "OPS-1")); code != cli.ExitOK || r.Guests[0].HTTP != 1 {
+	if code, r, stderr := run(t, cfg, asks(t, "OPS-1")); code != exit.OK || r.Guests[0].HTTP != 1 {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if fmt.Sprint(s.heard) != "[/tickets/OPS-1 Bearer "+firstToken+"]" {
@@ -130,7 +130,7 @@ func TestSecretThatIsGone(t *testing.T) {
 	s := newTickets(t)
 	cfg := config(t, s.text("env: MORTISE_TEST_EMPTY", "memory: true"))
 	code, _, stderr := mortise(t.Context(), "", "run", "-c", cfg, "--pace", "0", asks(t, "OPS-1"))
-	if code != cli.ExitOK || !strings.Contains(stderr, "secret cannot be read") || !strings.Contains(stderr, "secret=TRACKER") || len(s.heard) != 0 {
+	if code != exit.OK || !strings.Contains(stderr, "secret cannot be read") || !strings.Contains(stderr, "secret=TRACKER") || len(s.heard) != 0 {
 		t.Errorf("exit code %d, the tracker received %q: %s", code, s.heard, stderr)
 	}
 }
@@ -142,7 +142,7 @@ func TestOneStoreForEachFile(t *testing.T) {
 	one := s.text("env: PATH", "namespace: shared, path: "+filepath.Join(dir, "x", "..", "plugins.db"))
 	two := strings.Replace(s.text("env: PATH", "read_only: true, namespace: shared, path: "+filepath.Join(dir, "plugins.db")), "plugins:\n  - name: lookup", "  - name: reader", 1)
 	code, r, stderr := run(t, config(t, one+two), asks(t, "OPS-1"))
-	if code != cli.ExitOK || len(r.Guests) != 2 || r.Guests[0].Denied+r.Guests[1].Denied > 1 {
+	if code != exit.OK || len(r.Guests) != 2 || r.Guests[0].Denied+r.Guests[1].Denied > 1 {
 		t.Errorf("exit code %d, %+v: %s", code, r.Guests, stderr)
 	}
 	if got := strings.Join(r.Modules[1].Granted, ", "); !strings.Contains(got, "kv (shared, read-only)") {
@@ -195,7 +195,7 @@ func TestBadGrants(t *testing.T) {
 			}
 			cfg := config(t, "plugins: [{name: x, module: $ROOT/testdata/guests/redact.wasm, grants: {"+grants+"}}]\n")
 			code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", cfg, session)
-			if (code != cli.ExitConfig && code != cli.ExitModule) || !strings.Contains(stderr, says) {
+			if (code != exit.Config && code != exit.Module) || !strings.Contains(stderr, says) {
 				t.Errorf("exit code %d: %q does not say %q", code, stderr, says)
 			}
 			if strings.Contains(stderr, "hunter22") {
@@ -204,7 +204,7 @@ func TestBadGrants(t *testing.T) {
 		})
 	}
 	cfg := config(t, "compaction: {summarizer: {module: a.wasm, grants: {kv: {}}}}\n")
-	if code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", cfg, session); code != cli.ExitConfig || !strings.Contains(stderr, "compaction.summarizer: grants.kv: ") {
+	if code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", cfg, session); code != exit.Config || !strings.Contains(stderr, "compaction.summarizer: grants.kv: ") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -222,7 +222,7 @@ func TestDocumentsHaveConfigsThatAreRead(t *testing.T) {
 			text, _, _ := strings.Cut(part, "```")
 			// A config that is right is read before the session is looked for.
 			code, _, stderr := mortise(t.Context(), "", "run", "-c", config(t, text), "gone.jsonl")
-			if code != cli.ExitUsage {
+			if code != exit.Usage {
 				t.Errorf("%s: exit code %d: %s", name, code, stderr)
 			}
 		}
@@ -244,7 +244,7 @@ func TestMendOfAMissingGrant(t *testing.T) {
 		t.Fatalf("there is no hint in %q", stderr)
 	}
 	code, r, stderr := run(t, config(t, fmt.Sprintf(text, ", grants: "+hint)), session)
-	if code != cli.ExitOK || r.Modules[0].State != "loaded" {
+	if code != exit.OK || r.Modules[0].State != "loaded" {
 		t.Errorf("exit code %d with grants %s: %s", code, hint, stderr)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // TestRunNotesGuests: the report has the reasons for lost instances, and the place of lines that a guest prints.
@@ -20,7 +20,7 @@ func TestRunNotesGuests(t *testing.T) {
 		"note: prints lost ", " grown_memory\n", "note: prints added more memory than is given back in ", "raise limits: {memory_mib: ...}",
 		"note: prints printed ", " lines, which are not shown: grants: {log: true} and --log-level info show them",
 	} {
-		if code != cli.ExitOK || !strings.Contains(stdout, want) {
+		if code != exit.OK || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, no %q in\n%s\n%s", code, want, stdout, stderr)
 		}
 	}
@@ -37,12 +37,12 @@ func TestRunNotesGuests(t *testing.T) {
 		{silent, []string{"-q", "--log-level", "debug"}, false},
 	} {
 		code, stdout, stderr := mortise(t.Context(), "", append([]string{"run", "-c", c.config, "--pace", "0", session}, c.args...)...)
-		if code != cli.ExitOK || strings.Contains(stderr, line) != c.shown || strings.Contains(stdout, "which are not shown") == (c.config == granted) {
+		if code != exit.OK || strings.Contains(stderr, line) != c.shown || strings.Contains(stdout, "which are not shown") == (c.config == granted) {
 			t.Errorf("%v: exit code %d\n%s\n%s", c.args, code, stdout, stderr)
 		}
 	}
 	code, _, stderr = mortise(t.Context(), "", "run", "-q", "--log-level", "loud", "-c", silent, session)
-	if code != cli.ExitUsage {
+	if code != exit.Usage {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjet "github.com/nats-io/nats.go/jetstream"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // readers are the commands that make nothing of a store.
@@ -26,7 +26,7 @@ func notThere(t *testing.T, store, names string, all func() []string) {
 	before := all()
 	for _, args := range readers(store) {
 		code, stdout, stderr := mortise(t.Context(), "", args...)
-		if code == cli.ExitOK || stdout != "" || !strings.Contains(stderr, names) || !strings.Contains(stderr, "mortise run") || strings.Contains(stderr, secret) {
+		if code == exit.OK || stdout != "" || !strings.Contains(stderr, names) || !strings.Contains(stderr, "mortise run") || strings.Contains(stderr, secret) {
 			t.Errorf("%v: exit code %d, %q, %s", args[:2], code, stdout, stderr)
 		}
 		if after := all(); !slices.Equal(after, before) {
@@ -58,7 +58,7 @@ func TestStoreIsNotMade_postgres(t *testing.T) {
 	}
 	notThere(t, s.LoopbackURL(url.Values{"schema": {"nothere"}}), `"nothere"`, all)
 	notThere(t, s.LoopbackURL(url.Values{"schema": {"public"}}), `"public"`, all)
-	if code, _, stderr := run(t, config(t, ""), write(t, "s.jsonl", []byte(chat)), "--store", s.LoopbackURL(url.Values{"schema": {"runs"}}), "--no-record"); code != cli.ExitOK {
+	if code, _, stderr := run(t, config(t, ""), write(t, "s.jsonl", []byte(chat)), "--store", s.LoopbackURL(url.Values{"schema": {"runs"}}), "--no-record"); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	withoutRecords(t, s.LoopbackURL(url.Values{"schema": {"runs"}}), `schema "runs"`, all)
@@ -72,7 +72,7 @@ func withoutRecords(t *testing.T, store, names string, all func() []string) {
 	if out := must(t, "explain", "--store", store); strings.Count(out, "\n") != 1 {
 		t.Errorf("the records are %s", out)
 	}
-	if code, _, stderr := mortise(t.Context(), "", "explain", "nosuchrun", "--store", store); code != cli.ExitUsage || !strings.Contains(stderr, "there are none in") || !strings.Contains(stderr, names) {
+	if code, _, stderr := mortise(t.Context(), "", "explain", "nosuchrun", "--store", store); code != exit.Usage || !strings.Contains(stderr, "there are none in") || !strings.Contains(stderr, names) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if after := all(); !slices.Equal(after, before) {
@@ -102,12 +102,12 @@ func TestStoreIsNotMade_nats(t *testing.T) {
 		return names
 	}
 	notThere(t, server+"/none", "/none", all)
-	if code, _, stderr := run(t, config(t, ""), write(t, "s.jsonl", []byte(chat)), "--store", store, "--no-record"); code != cli.ExitOK {
+	if code, _, stderr := run(t, config(t, ""), write(t, "s.jsonl", []byte(chat)), "--store", store, "--no-record"); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	for _, args := range append(readers(store+"?replicas=3"), []string{"run", "-q", "-c", config(t, ""), "--store", store + "?replicas=3", review(t)}) {
 		code, _, stderr := mortise(t.Context(), "", args...)
-		if code == cli.ExitOK || !strings.Contains(stderr, `stream "runs": it has 1 replicas, and replicas is 3`) || !strings.Contains(stderr, "nats stream edit runs --replicas 3") {
+		if code == exit.OK || !strings.Contains(stderr, `stream "runs": it has 1 replicas, and replicas is 3`) || !strings.Contains(stderr, "nats stream edit runs --replicas 3") {
 			t.Errorf("%v: exit code %d: %s", args[:2], code, stderr)
 		}
 	}
@@ -118,7 +118,7 @@ func TestStoreIsNotMade_nats(t *testing.T) {
 func TestStoreIsNotMade_file(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
-	if code, _, stderr := run(t, config(t, ""), write(t, "s.jsonl", []byte(chat)), "--store", path, "--no-record"); code != cli.ExitOK {
+	if code, _, stderr := run(t, config(t, ""), write(t, "s.jsonl", []byte(chat)), "--store", path, "--no-record"); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	withoutRecords(t, path, path, func() []string {

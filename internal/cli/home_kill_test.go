@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // childArgs makes this test binary a process that is the command, with these arguments, a list in JSON.
@@ -93,7 +94,7 @@ func TestStoreOfAKilledRun(t *testing.T) {
 		total, before = v.State.Total, after
 	}
 	code, r, stderr := run(t, cfg, review(t), "--store", path)
-	if code != cli.ExitOK || !r.Threads[0].Complete || len(before) == 0 {
+	if code != exit.OK || !r.Threads[0].Complete || len(before) == 0 {
 		t.Fatalf("exit code %d, %+v: %s", code, r.Threads, stderr)
 	}
 	after := ids(t, path, r.Threads[0].ID)

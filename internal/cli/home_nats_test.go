@@ -13,7 +13,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/store/natsstore"
 )
 
@@ -49,7 +49,7 @@ func keepsAll(t *testing.T, url, secret, begins, ends string) {
 	t.Helper()
 	cfg := config(t, compacting)
 	code, first, stderr := run(t, cfg, beginning(t, review(t), 101), "--store", url)
-	if code != cli.ExitOK || !strings.HasPrefix(first.RecordStore, begins) || !strings.HasSuffix(first.RecordStore, ends) {
+	if code != exit.OK || !strings.HasPrefix(first.RecordStore, begins) || !strings.HasSuffix(first.RecordStore, ends) {
 		t.Fatalf("exit code %d, records in %q: %s", code, first.RecordStore, stderr)
 	}
 	if strings.Contains(stderr, secret) {
@@ -72,7 +72,7 @@ func keepsAll(t *testing.T, url, secret, begins, ends string) {
 		t.Errorf("explain says %s", out)
 	}
 	code, second, stderr := run(t, cfg, beginning(t, review(t), 120), "--store", url)
-	if code != cli.ExitOK || !second.Threads[0].Complete || second.Runs.Steps == 0 || show(t, url).Threads[0].Messages != second.Session.Messages {
+	if code != exit.OK || !second.Threads[0].Complete || second.Runs.Steps == 0 || show(t, url).Threads[0].Messages != second.Session.Messages {
 		t.Fatalf("exit code %d, %+v, %d steps: %s", code, second.Threads, second.Runs.Steps, stderr)
 	}
 	explainedIn(t, url, second)
@@ -84,7 +84,7 @@ func TestStore_natsInbox(t *testing.T) {
 	url := jetstream(t)
 	tasks := filepath.Join(t.TempDir(), "tasks")
 	cfg := config(t, compacting+"tasks: {dir: "+tasks+"}\nstore: "+url+"\n")
-	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != cli.ExitOK {
+	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	if _, err := os.Stat(filepath.Join(tasks, "tasks.db")); err == nil {
@@ -104,7 +104,7 @@ func TestStore_natsInbox(t *testing.T) {
 	if err := o.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeCustom}); err != nil {
 		t.Error(err)
 	}
-	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != cli.ExitOK {
+	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != exit.OK {
 		t.Errorf("exit code %d while another process uses the store: %s", code, stderr)
 	}
 }
@@ -132,7 +132,7 @@ func TestStore_refusedURLs(t *testing.T) {
 	} {
 		for _, words := range [][]string{{"run", "--config", cfg, "--store", url, session}, {"compact", "show", url}, {"compact", "undo", url}, {"explain", "--store", url}} {
 			code, stdout, stderr := mortise(t.Context(), "", words...)
-			if text := stdout + stderr; code == cli.ExitOK || !strings.Contains(text, want) || strings.Contains(text, secret) {
+			if text := stdout + stderr; code == exit.OK || !strings.Contains(text, want) || strings.Contains(text, secret) {
 				t.Errorf("%s: exit code %d, %s; want %s", slices.DeleteFunc(words, func(w string) bool { return w == url }), code, text, want)
 			}
 		}

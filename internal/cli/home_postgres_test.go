@@ -10,7 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/pgtest"
 	"github.com/mortise-dev/mortise/store/pgstore"
 )
@@ -60,7 +60,7 @@ func TestStore_postgresPasswords(t *testing.T) {
 		"two": unlocked(t, s, url.Values{"schema": {"two"}, "passfile": {passwords}}),
 	} {
 		code, report, stderr := run(t, cfg, beginning(t, review(t), 30), "--store", store)
-		if code != cli.ExitOK || strings.Contains(report.RecordStore+stderr, s.Password()) {
+		if code != exit.OK || strings.Contains(report.RecordStore+stderr, s.Password()) {
 			t.Errorf("schema %s: exit code %d, records in %q: %s", schema, code, report.RecordStore, stderr)
 		}
 		if out := must(t, "compact", "show", store); strings.Contains(out, s.Password()) {
@@ -77,16 +77,16 @@ func TestStore_postgresEnvironment(t *testing.T) {
 	s := postgres(t)
 	store, session, cfg := unlocked(t, s, nil), beginning(t, review(t), 30), config(t, compacting)
 	code, _, stderr := mortise(t.Context(), "", "run", "--config", cfg, "--store", store, session)
-	if code == cli.ExitOK || !strings.Contains(stderr, "password") {
+	if code == exit.OK || !strings.Contains(stderr, "password") {
 		t.Fatalf("exit code %d without a password: %s", code, stderr)
 	}
 	t.Setenv("PGPASSWORD", "not "+s.Password())
 	code, _, stderr = mortise(t.Context(), "", "run", "--config", cfg, "--store", store, session)
-	if code == cli.ExitOK || !strings.Contains(stderr, "password authentication failed") || strings.Contains(stderr, s.Password()) {
+	if code == exit.OK || !strings.Contains(stderr, "password authentication failed") || strings.Contains(stderr, s.Password()) {
 		t.Fatalf("exit code %d with another password: %s", code, stderr)
 	}
 	t.Setenv("PGPASSWORD", s.Password())
-	if code, _, stderr := run(t, cfg, session, "--store", store); code != cli.ExitOK {
+	if code, _, stderr := run(t, cfg, session, "--store", store); code != exit.OK {
 		t.Fatalf("exit code %d with the password: %s", code, stderr)
 	}
 }
@@ -97,7 +97,7 @@ func TestStore_postgresTLS(t *testing.T) {
 	s := postgres(t)
 	store := s.LoopbackURL(url.Values{"sslmode": {"verify-full"}})
 	code, _, stderr := mortise(t.Context(), "", "run", "--config", config(t, compacting), "--store", store, beginning(t, review(t), 30))
-	if code == cli.ExitOK || !strings.Contains(stderr, "server refused TLS connection") || strings.Contains(stderr, s.Password()) {
+	if code == exit.OK || !strings.Contains(stderr, "server refused TLS connection") || strings.Contains(stderr, s.Password()) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -108,7 +108,7 @@ func TestStore_postgresInbox(t *testing.T) {
 	store := postgres(t).LoopbackURL(nil)
 	tasks := filepath.Join(t.TempDir(), "tasks")
 	cfg := config(t, compacting+"tasks: {dir: "+tasks+"}\nstore: "+store+"\n")
-	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != cli.ExitOK {
+	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	if _, err := os.Stat(filepath.Join(tasks, "tasks.db")); err == nil {
@@ -127,7 +127,7 @@ func TestStore_postgresInbox(t *testing.T) {
 	if err := o.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeCustom}); err != nil {
 		t.Error(err)
 	}
-	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != cli.ExitOK {
+	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != exit.OK {
 		t.Errorf("exit code %d while another process uses the store: %s", code, stderr)
 	}
 }

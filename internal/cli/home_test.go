@@ -12,7 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
+	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 	threads "github.com/mortise-dev/mortise/thread"
 )
@@ -79,7 +80,7 @@ func TestStore(t *testing.T) {
 	dir, cfg := t.TempDir(), config(t, compacting)
 	path := filepath.Join(dir, "mortise.db")
 	code, first, stderr := run(t, cfg, beginning(t, review(t), 101), "--store", path)
-	if code != cli.ExitOK || first.RecordStore != path {
+	if code != exit.OK || first.RecordStore != path {
 		t.Fatalf("exit code %d, records in %q: %s", code, first.RecordStore, stderr)
 	}
 	v := show(t, path).Threads[0]
@@ -98,7 +99,7 @@ func TestStore(t *testing.T) {
 	before := ids(t, path, v.ID)
 
 	code, second, stderr := run(t, cfg, review(t), "--store", path)
-	if code != cli.ExitOK || !second.Threads[0].Complete || second.Runs.Steps == 0 || second.Runs.Steps >= first.Runs.Steps*2 {
+	if code != exit.OK || !second.Threads[0].Complete || second.Runs.Steps == 0 || second.Runs.Steps >= first.Runs.Steps*2 {
 		t.Fatalf("exit code %d, %+v, %d steps: %s", code, second.Threads, second.Runs.Steps, stderr)
 	}
 	after := ids(t, path, v.ID)
@@ -116,7 +117,7 @@ func TestStore(t *testing.T) {
 
 	// There is nothing more to play, and nothing is written twice.
 	code, third, stderr := run(t, cfg, review(t), "--store", path)
-	if code != cli.ExitOK || third.Runs.Count != 0 || !third.Threads[0].Complete || !slices.Equal(ids(t, path, v.ID), after) {
+	if code != exit.OK || third.Runs.Count != 0 || !third.Threads[0].Complete || !slices.Equal(ids(t, path, v.ID), after) {
 		t.Errorf("exit code %d, %d runs, %+v, before %+v: %s", code, third.Runs.Count, third.Threads, second.Threads, stderr)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || !slices.Equal(left, []string{path}) {
@@ -149,7 +150,7 @@ func TestStoreGoesOnInATurn(t *testing.T) {
 	path, cfg := filepath.Join(t.TempDir(), "mortise.db"), config(t, "")
 	for _, lines := range []int{2, 8, 9, 40, 1000} {
 		code, r, stderr := run(t, cfg, beginning(t, review(t), lines), "--store", path)
-		if code != cli.ExitOK || !r.Threads[0].Complete {
+		if code != exit.OK || !r.Threads[0].Complete {
 			t.Fatalf("%d lines: exit code %d, %+v: %s", lines, code, r.Threads, stderr)
 		}
 		if got := ids(t, path, r.Threads[0].ID); len(got) != r.Threads[0].Messages || len(got) < min(lines, 174) || len(got) > lines+1 {
@@ -173,13 +174,13 @@ func TestStoreOfTheConfig(t *testing.T) {
 	cfg := config(t, "store: kept.db\nrecord: {keep: 2}\nplugins: [{module: $ROOT/testdata/guests/guard.wasm}]\n")
 	path := filepath.Join(filepath.Dir(cfg), "kept.db")
 	code, r, stderr := run(t, cfg, write(t, "s.jsonl", []byte(twoTurns)))
-	if code != cli.ExitOK || r.RecordStore != path || r.Runs.Count < 2 || len(r.Runs.List) != r.Runs.Count {
+	if code != exit.OK || r.RecordStore != path || r.Runs.Count < 2 || len(r.Runs.List) != r.Runs.Count {
 		t.Fatalf("exit code %d, %q, %d runs: %s", code, r.RecordStore, r.Runs.Count, stderr)
 	}
 	if out := must(t, "explain", r.Runs.List[0].ID, "-c", cfg); !strings.Contains(out, "recursive_delete") {
 		t.Errorf("explained %s", out)
 	}
-	if code, _, stderr := run(t, cfg, review(t), "--no-record"); code != cli.ExitRun || !strings.Contains(stderr, `thread "c0001" is there already, and is not the beginning of this recording`) {
+	if code, _, stderr := run(t, cfg, review(t), "--no-record"); code != exit.Run || !strings.Contains(stderr, `thread "c0001" is there already, and is not the beginning of this recording`) {
 		t.Errorf("another recording of the same name: exit code %d: %s", code, stderr)
 	}
 	for text, says := range map[string]string{
@@ -187,18 +188,18 @@ func TestStoreOfTheConfig(t *testing.T) {
 		`{"role": "system", "content": "You clean up."}` + "\n" + `{"role": "user", "content": "Hello."}`: `its message "m000002" is another one`,
 	} {
 		code, _, stderr := run(t, config(t, ""), write(t, "other.jsonl", []byte(text)), "--no-record", "--store", path)
-		if code != cli.ExitRun || !strings.Contains(stderr, says) {
+		if code != exit.Run || !strings.Contains(stderr, says) {
 			t.Errorf("%s: exit code %d: %s", text, code, stderr)
 		}
 	}
-	if code, _, stderr := run(t, cfg, twoConversations(t)); code != cli.ExitOK {
+	if code, _, stderr := run(t, cfg, twoConversations(t)); code != exit.OK {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	var all shown
 	if err := json.Unmarshal([]byte(must(t, "compact", "show", path, "-o", "json")), &all); err != nil || len(all.Threads) != 3 {
 		t.Errorf("%d threads (%v)", len(all.Threads), err)
 	}
-	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != cli.ExitUsage || !strings.Contains(stderr, "the file "+path+" holds 3 threads; name one with --thread") {
+	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != exit.Usage || !strings.Contains(stderr, "the file "+path+" holds 3 threads; name one with --thread") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	// Two were kept when the file was opened again, and that recording has no answers to run.
@@ -218,23 +219,23 @@ func TestStoreRefuses(t *testing.T) {
 	both := config(t, "store: kept.db\n")
 	for name, tc := range map[string]struct {
 		args []string
-		code cli.ExitCode
+		code exit.Code
 		says []string
 	}{
-		"record store":    {[]string{"run", "-c", config(t, ""), "--store", store, "--record-store", other, session}, cli.ExitUsage, []string{"--store " + store, "--record-store " + other, "where decision records are kept"}},
-		"flag and config": {[]string{"run", "-c", config(t, "record: {store: there.db}\n"), "--store", store, session}, cli.ExitUsage, []string{"--store " + store, "record.store there.db of the config"}},
-		"config and flag": {[]string{"run", "-c", both, "--record-store", other, session}, cli.ExitUsage, []string{"store kept.db of the config", "--record-store " + other}},
-		"config":          {[]string{"run", "-c", config(t, "store: a.db\nrecord: {store: there.db}\n"), session}, cli.ExitConfig, []string{"store a.db", "record.store there.db"}},
-		"a text file":     {[]string{"run", "-c", config(t, ""), "--store", text, session}, cli.ExitConfig, []string{"store: ", text, "is no SQLite file, and it stays as it is"}},
-		"a folder":        {[]string{"run", "-c", config(t, ""), "--store", dir, session}, cli.ExitConfig, []string{dir + " is a folder", "in a SQLite file, as " + filepath.Join(dir, "mortise.db"), "nats://", "postgres://"}},
-		"record folder":   {[]string{"run", "-c", config(t, ""), "--record-store", dir, session}, cli.ExitConfig, []string{"records: ", dir + " is a folder", "--no-record"}},
-		"show a folder":   {[]string{"compact", "show", dir}, cli.ExitSession, []string{dir + " is a folder"}},
-		"explain folder":  {[]string{"explain", "--store", dir}, cli.ExitConfig, []string{dir + " is a folder"}},
-		"no such folder":  {[]string{"run", "-c", config(t, ""), "--store", filepath.Join(dir, "no", "x.db"), session}, cli.ExitConfig, []string{"store: ", "no such file"}},
-		"show neither":    {[]string{"compact", "show", text}, cli.ExitSession, []string{text + " is no SQLite file"}},
-		"undo neither":    {[]string{"compact", "undo", text}, cli.ExitSession, []string{"is no SQLite file"}},
-		"explain neither": {[]string{"explain", "--store", text}, cli.ExitConfig, []string{"is no SQLite file"}},
-		"explain nowhere": {[]string{"explain", "--store", store}, cli.ExitUsage, []string{"records: there are none: " + store + " is not there"}},
+		"record store":    {[]string{"run", "-c", config(t, ""), "--store", store, "--record-store", other, session}, exit.Usage, []string{"--store " + store, "--record-store " + other, "where decision records are kept"}},
+		"flag and config": {[]string{"run", "-c", config(t, "record: {store: there.db}\n"), "--store", store, session}, exit.Usage, []string{"--store " + store, "record.store there.db of the config"}},
+		"config and flag": {[]string{"run", "-c", both, "--record-store", other, session}, exit.Usage, []string{"store kept.db of the config", "--record-store " + other}},
+		"config":          {[]string{"run", "-c", config(t, "store: a.db\nrecord: {store: there.db}\n"), session}, exit.Config, []string{"store a.db", "record.store there.db"}},
+		"a text file":     {[]string{"run", "-c", config(t, ""), "--store", text, session}, exit.Config, []string{"store: ", text, "is no SQLite file, and it stays as it is"}},
+		"a folder":        {[]string{"run", "-c", config(t, ""), "--store", dir, session}, exit.Config, []string{dir + " is a folder", "in a SQLite file, as " + filepath.Join(dir, "mortise.db"), "nats://", "postgres://"}},
+		"record folder":   {[]string{"run", "-c", config(t, ""), "--record-store", dir, session}, exit.Config, []string{"records: ", dir + " is a folder", "--no-record"}},
+		"show a folder":   {[]string{"compact", "show", dir}, exit.Session, []string{dir + " is a folder"}},
+		"explain folder":  {[]string{"explain", "--store", dir}, exit.Config, []string{dir + " is a folder"}},
+		"no such folder":  {[]string{"run", "-c", config(t, ""), "--store", filepath.Join(dir, "no", "x.db"), session}, exit.Config, []string{"store: ", "no such file"}},
+		"show neither":    {[]string{"compact", "show", text}, exit.Session, []string{text + " is no SQLite file"}},
+		"undo neither":    {[]string{"compact", "undo", text}, exit.Session, []string{"is no SQLite file"}},
+		"explain neither": {[]string{"explain", "--store", text}, exit.Config, []string{"is no SQLite file"}},
+		"explain nowhere": {[]string{"explain", "--store", store}, exit.Usage, []string{"records: there are none: " + store + " is not there"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -256,7 +257,7 @@ func TestStoreIsNotMade(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
 	for _, args := range [][]string{{"compact", "show", path}, {"compact", "undo", path}, {"explain", "--store", path}} {
-		if code, _, stderr := mortise(t.Context(), "", args...); code == cli.ExitOK || stderr == "" {
+		if code, _, stderr := mortise(t.Context(), "", args...); code == exit.OK || stderr == "" {
 			t.Errorf("%v: exit code %d", args, code)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
@@ -270,7 +271,7 @@ func TestStoreIsNotMade(t *testing.T) {
 	if err := file.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := mortise(t.Context(), "", "compact", "show", path); code != cli.ExitUsage || !strings.Contains(stderr, "the file "+path+" holds no thread; mortise run --store makes one") {
+	if code, _, stderr := mortise(t.Context(), "", "compact", "show", path); code != exit.Usage || !strings.Contains(stderr, "the file "+path+" holds no thread; mortise run --store makes one") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -281,14 +282,14 @@ func TestStoreEnvironment(t *testing.T) {
 	t.Setenv("MORTISE_RECORD_STORE", dir)
 	store, session := filepath.Join(t.TempDir(), "x.db"), write(t, "s.jsonl", []byte(chat))
 	code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", config(t, ""), "--store", store, session)
-	if code != cli.ExitUsage || !strings.Contains(stderr, "--store "+store+" and MORTISE_RECORD_STORE "+dir) {
+	if code != exit.Usage || !strings.Contains(stderr, "--store "+store+" and MORTISE_RECORD_STORE "+dir) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if code, r, stderr := run(t, config(t, ""), session, "--store", store, "--no-record"); code != cli.ExitOK || r.RecordStore != "" {
+	if code, r, stderr := run(t, config(t, ""), session, "--store", store, "--no-record"); code != exit.OK || r.RecordStore != "" {
 		t.Errorf("exit code %d, records in %q: %s", code, r.RecordStore, stderr)
 	}
 	t.Setenv("MORTISE_RECORD_STORE", store)
-	if code, stdout, stderr := mortise(t.Context(), "", "explain"); code != cli.ExitOK || !strings.Contains(stdout, store) {
+	if code, stdout, stderr := mortise(t.Context(), "", "explain"); code != exit.OK || !strings.Contains(stdout, store) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -303,7 +304,7 @@ func TestStoreHasTheInbox(t *testing.T) {
 	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "x.db")
 	dead(t, path, thread)
 	tasks := config(t, "tasks: {dir: '"+dir+"', wording: follow_up}\n")
-	if code, r, stderr := run(t, tasks, session, "--store", path); code != cli.ExitOK || r.Threads[0].Messages != 3 {
+	if code, r, stderr := run(t, tasks, session, "--store", path); code != exit.OK || r.Threads[0].Messages != 3 {
 		t.Fatalf("exit code %d, %+v: %s", code, r.Threads, stderr)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tasks.db")); !errors.Is(err, os.ErrNotExist) {
@@ -312,13 +313,13 @@ func TestStoreHasTheInbox(t *testing.T) {
 	if n, _ := left(t, path, thread); n != 0 {
 		t.Errorf("%d notifications are left", n)
 	}
-	held, err := cli.Lock(path + "-inbox")
+	held, err := program.Lock(path + "-inbox")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Close()
 	code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", tasks, "--store", path, session)
-	if code != cli.ExitConfig || !strings.Contains(stderr, "another process uses it") || !strings.Contains(stderr, "name another file") {
+	if code != exit.Config || !strings.Contains(stderr, "another process uses it") || !strings.Contains(stderr, "name another file") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/hook/daemon"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // hookPlace is a home with a config and a client that does nothing.
@@ -55,7 +56,7 @@ func newHookPlace(t *testing.T) *hookPlace {
 }
 
 // run runs a command and returns its output.
-func (p *hookPlace) run(want cli.ExitCode, args ...string) string {
+func (p *hookPlace) run(want exit.Code, args ...string) string {
 	p.t.Helper()
 	var out, errs bytes.Buffer
 	args = append(args, "--config", p.config, "--profile", p.profile)
@@ -76,20 +77,20 @@ func TestHook_install(t *testing.T) { //nolint:paralleltest // it sets the envir
 	if err := os.WriteFile(p.settings, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := p.run(cli.ExitOK, "hook", "install", "claude", "--dry-run"); !strings.Contains(out, "PreToolUse") {
+	if out := p.run(exit.OK, "hook", "install", "claude", "--dry-run"); !strings.Contains(out, "PreToolUse") {
 		t.Error(out)
 	}
 	if data, _ := os.ReadFile(p.settings); string(data) != before {
 		t.Error("a dry run wrote")
 	}
-	if out := p.run(cli.ExitOK, "hook", "install", "claude"); !strings.Contains(out, "unsupported: replace_result") || !strings.Contains(out, "mortise proxy") {
+	if out := p.run(exit.OK, "hook", "install", "claude"); !strings.Contains(out, "unsupported: replace_result") || !strings.Contains(out, "mortise proxy") {
 		t.Errorf("what cannot be done is missing: %s", out)
 	}
 	installed, err := os.ReadFile(p.settings)
 	if err != nil || strings.Count(string(installed), "mortise-hook") != 4 { // three hooks, and the hint of the gate
 		t.Errorf("%v %s", err, installed)
 	}
-	if out := p.run(cli.ExitOK, "hook", "install", "claude"); !strings.Contains(out, "already installed") {
+	if out := p.run(exit.OK, "hook", "install", "claude"); !strings.Contains(out, "already installed") {
 		t.Error(out)
 	}
 	var list struct {
@@ -101,14 +102,14 @@ func TestHook_install(t *testing.T) { //nolint:paralleltest // it sets the envir
 			Unsupported []string
 		}
 	}
-	if err := json.Unmarshal([]byte(p.run(cli.ExitOK, "hook", "list", "--json")), &list); err != nil {
+	if err := json.Unmarshal([]byte(p.run(exit.OK, "hook", "list", "--json")), &list); err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Agents) != 1 || len(list.Agents[0].Events[p.settings]) != 3 || len(list.Agents[0].Unsupported) == 0 || list.Order["tool_gate"][0] != "guard" {
 		t.Errorf("%+v", list)
 	}
 	p.doctor(installed)
-	p.run(cli.ExitOK, "hook", "uninstall", "claude")
+	p.run(exit.OK, "hook", "uninstall", "claude")
 	if data, _ := os.ReadFile(p.settings); string(data) != before {
 		t.Errorf("uninstall left %s", data)
 	}
@@ -117,14 +118,14 @@ func TestHook_install(t *testing.T) { //nolint:paralleltest // it sets the envir
 // doctor fails where the client does not answer, a switch turns hooks off, or nothing is registered.
 func (p *hookPlace) doctor(installed []byte) {
 	p.t.Helper()
-	if out := p.run(cli.ExitOK, "hook", "doctor", "claude"); !strings.Contains(out, "probe PreToolUse") {
+	if out := p.run(exit.OK, "hook", "doctor", "claude"); !strings.Contains(out, "probe PreToolUse") {
 		p.t.Error(out)
 	}
 	for what, body := range map[string]string{"dies": "kill -9 $$", "prints to standard error": "echo x >&2", "denies nothing": "echo {}"} {
 		if err := os.WriteFile(p.client, []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil { //nolint:gosec // it is executed
 			p.t.Fatal(err)
 		}
-		if out := p.run(cli.ExitRun, "hook", "doctor", "claude"); !strings.Contains(out, "fail  probe PreToolUse") {
+		if out := p.run(exit.Run, "hook", "doctor", "claude"); !strings.Contains(out, "fail  probe PreToolUse") {
 			p.t.Errorf("a client that %s: %s", what, out)
 		}
 	}
@@ -132,16 +133,16 @@ func (p *hookPlace) doctor(installed []byte) {
 	if err := os.WriteFile(p.settings, []byte(off), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
-	if out := p.run(cli.ExitRun, "hook", "doctor", "claude"); !strings.Contains(out, "disableAllHooks is set") {
+	if out := p.run(exit.Run, "hook", "doctor", "claude"); !strings.Contains(out, "disableAllHooks is set") {
 		p.t.Error(out)
 	}
-	if out := p.run(cli.ExitOK, "hook", "list"); !strings.Contains(out, "disableAllHooks is set") {
+	if out := p.run(exit.OK, "hook", "list"); !strings.Contains(out, "disableAllHooks is set") {
 		p.t.Error(out)
 	}
 	if err := os.WriteFile(p.settings, installed, 0o600); err != nil {
 		p.t.Fatal(err)
 	}
-	if out := p.run(cli.ExitRun, "hook", "doctor", "qwen"); !strings.Contains(out, "there is no such file") {
+	if out := p.run(exit.Run, "hook", "doctor", "qwen"); !strings.Contains(out, "there is no such file") {
 		p.t.Error(out)
 	}
 }
@@ -149,7 +150,7 @@ func (p *hookPlace) doctor(installed []byte) {
 // TestHook_stats: what the daemon recorded is printed as a table, as JSON and for Prometheus, and doctor warns when the policy answered.
 func TestHook_stats(t *testing.T) { //nolint:paralleltest // it sets the environment
 	p := newHookPlace(t)
-	p.run(cli.ExitOK, "hook", "install", "claude")
+	p.run(exit.OK, "hook", "install", "claude")
 	record := `{"at":"2026-01-02T03:04:05Z","dialect":"claude","event":"PreToolUse","decision":"deny","ms":2,"plugins":[{"plugin":"guard","phase":"tool_gate","attempt":1,"ms":1,"gate":"block"}]}
 {"at":"2026-01-02T03:04:06Z","dialect":"claude","event":"PostCompact","decision":"none","ms":1,"compacted":true,"unsupported":["veto_compaction"]}
 {"at":"2026-01-02T03:04:07Z","dialect":"claude","event":"PostToolUse","decision":"context","ms":30,"returned":640,"repair":{"in_summary":1,"given_back":2,"lost":3}}
@@ -161,16 +162,16 @@ func TestHook_stats(t *testing.T) { //nolint:paralleltest // it sets the environ
 	}
 	write(record)
 	for _, want := range []string{"deny:1", "guard", "block:1", "veto_compaction:1", "640 tokens given back", "the summary held 1, a note gave back 2, and 3 were lost"} {
-		if out := p.run(cli.ExitOK, "hook", "stats"); !strings.Contains(out, want) {
+		if out := p.run(exit.OK, "hook", "stats"); !strings.Contains(out, want) {
 			t.Errorf("%s is missing: %s", want, out)
 		}
 	}
 	var stats daemon.Stats
-	if err := json.Unmarshal([]byte(p.run(cli.ExitOK, "hook", "stats", "-o", "json")), &stats); err != nil || stats.Schema != daemon.StatsSchema || stats.Repair.GivenBack != 2 || len(stats.Events) != 3 {
+	if err := json.Unmarshal([]byte(p.run(exit.OK, "hook", "stats", "-o", "json")), &stats); err != nil || stats.Schema != daemon.StatsSchema || stats.Repair.GivenBack != 2 || len(stats.Events) != 3 {
 		t.Errorf("%v %+v", err, stats)
 	}
 	file := filepath.Join(t.TempDir(), "hook.prom")
-	p.run(cli.ExitOK, "hook", "stats", "--textfile", file)
+	p.run(exit.OK, "hook", "stats", "--textfile", file)
 	data, err := os.ReadFile(file)
 	for _, want := range []string{
 		`mortise_agent_hook_events_total{agent="claude",decision="deny",event="PreToolUse"} 1`, `mortise_agent_hook_duration_seconds_bucket{agent="claude",event="PostToolUse",le="0.05"} 1`,
@@ -184,14 +185,14 @@ func TestHook_stats(t *testing.T) { //nolint:paralleltest // it sets the environ
 	var list struct {
 		Agents []struct{ Stats []*daemon.EventStats }
 	}
-	if err := json.Unmarshal([]byte(p.run(cli.ExitOK, "hook", "list", "--output", "json")), &list); err != nil || len(list.Agents) != 1 || len(list.Agents[0].Stats) != 3 {
+	if err := json.Unmarshal([]byte(p.run(exit.OK, "hook", "list", "--output", "json")), &list); err != nil || len(list.Agents) != 1 || len(list.Agents[0].Stats) != 3 {
 		t.Errorf("%v %+v", err, list)
 	}
 	events := func() (state, detail string) {
 		var found struct {
 			Checks []struct{ Check, State, Detail string }
 		}
-		if err := json.Unmarshal([]byte(p.run(cli.ExitOK, "hook", "doctor", "claude", "--output", "json")), &found); err != nil {
+		if err := json.Unmarshal([]byte(p.run(exit.OK, "hook", "doctor", "claude", "--output", "json")), &found); err != nil {
 			t.Fatal(err)
 		}
 		last := found.Checks[len(found.Checks)-1]
@@ -207,32 +208,32 @@ func TestHook_stats(t *testing.T) { //nolint:paralleltest // it sets the environ
 	if state, detail := events(); state != "warn" || !strings.Contains(detail, "1 were answered by the policy") {
 		t.Errorf("%s %s", state, detail)
 	}
-	p.run(cli.ExitUsage, "hook", "stats", "--output", "yaml")
+	p.run(exit.Usage, "hook", "stats", "--output", "yaml")
 }
 
 // TestHook_refused: an agent that cannot do what a plugin relies on, a file that is not valid, and unknown names.
 func TestHook_refused(t *testing.T) { //nolint:paralleltest // it sets the environment
 	p := newHookPlace(t)
-	if out := p.run(cli.ExitConfig, "hook", "install", "crush"); !strings.Contains(out, "never fire") || !strings.Contains(out, "--partial") {
+	if out := p.run(exit.Config, "hook", "install", "crush"); !strings.Contains(out, "never fire") || !strings.Contains(out, "--partial") {
 		t.Error(out)
 	}
-	p.run(cli.ExitOK, "hook", "install", "crush", "--partial")
-	if out := p.run(cli.ExitUsage, "hook", "install", "emacs"); !strings.Contains(out, "there is no agent") {
+	p.run(exit.OK, "hook", "install", "crush", "--partial")
+	if out := p.run(exit.Usage, "hook", "install", "emacs"); !strings.Contains(out, "there is no agent") {
 		t.Error(out)
 	}
 	if err := os.WriteFile(p.settings, []byte("{\n  \"hooks\": {\n    \"Stop\": 5\n  }\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := p.run(cli.ExitConfig, "hook", "install", "claude"); !strings.Contains(out, "line 3") {
+	if out := p.run(exit.Config, "hook", "install", "claude"); !strings.Contains(out, "line 3") {
 		t.Error(out)
 	}
-	if out := p.run(cli.ExitUsage, "hook", "approve", "0badcafe"); !strings.Contains(out, "no such ticket") {
+	if out := p.run(exit.Usage, "hook", "approve", "0badcafe"); !strings.Contains(out, "no such ticket") {
 		t.Error(out)
 	}
-	if out := p.run(cli.ExitOK, "hook", "pending"); !strings.Contains(out, "no call waits") {
+	if out := p.run(exit.OK, "hook", "pending"); !strings.Contains(out, "no call waits") {
 		t.Error(out)
 	}
-	p.run(cli.ExitOK, "hook", "stats")
+	p.run(exit.OK, "hook", "stats")
 }
 
 // TestHook_versions: events that the installed version of the agent does not have are left out, and said so; a version whose hooks
@@ -260,11 +261,11 @@ func TestHook_versions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(tc.missing) > 0 {
-			if out := p.run(cli.ExitConfig, "hook", "install", "claude"); !strings.Contains(out, "is older than 2.1.121") || !strings.Contains(out, "--partial") {
+			if out := p.run(exit.Config, "hook", "install", "claude"); !strings.Contains(out, "is older than 2.1.121") || !strings.Contains(out, "--partial") {
 				t.Errorf("%s: %s", printed, out)
 			}
 		}
-		out := p.run(cli.ExitOK, "hook", "install", "claude", "--partial")
+		out := p.run(exit.OK, "hook", "install", "claude", "--partial")
 		var file struct{ Hooks map[string]any }
 		data, err := os.ReadFile(p.settings)
 		if err = errors.Join(err, json.Unmarshal(data, &file)); err != nil {
@@ -280,18 +281,8 @@ func TestHook_versions(t *testing.T) {
 				t.Errorf("%s: %s is registered: %s", printed, event, out)
 			}
 		}
-		if out := p.run(cli.ExitOK, "hook", "list"); len(tc.missing) > 0 != strings.Contains(out, "older than") {
+		if out := p.run(exit.OK, "hook", "list"); len(tc.missing) > 0 != strings.Contains(out, "older than") {
 			t.Errorf("%s: %s", printed, out)
-		}
-	}
-}
-
-// TestHook_systems: where hooks do not run, install says so, and what runs there.
-func TestHook_systems(t *testing.T) {
-	t.Parallel()
-	for system, runs := range map[string]bool{"linux": true, "darwin": true, "windows": false, "freebsd": false} {
-		if err := cli.HooksRun(system); (err == nil) != runs || err != nil && (!strings.Contains(err.Error(), system) || !strings.Contains(err.Error(), "mortise proxy")) {
-			t.Errorf("%s: %v", system, err)
 		}
 	}
 }
@@ -300,12 +291,12 @@ func TestHook_systems(t *testing.T) {
 func TestHook_shims(t *testing.T) { //nolint:paralleltest // it sets the environment
 	p := newHookPlace(t)
 	for agent, file := range map[string]string{"pi": ".pi/agent/extensions/mortise.ts", "opencode": ".config/opencode/plugin/mortise.js"} {
-		p.run(cli.ExitOK, "hook", "install", agent)
+		p.run(exit.OK, "hook", "install", agent)
 		data, err := os.ReadFile(filepath.Join(p.home, file))
 		if err != nil || !bytes.Contains(data, []byte(p.client)) || bytes.Contains(data, []byte("__")) {
 			t.Errorf("%s: %v\n%s", agent, err, data)
 		}
-		p.run(cli.ExitOK, "hook", "uninstall", agent)
+		p.run(exit.OK, "hook", "uninstall", agent)
 		if _, err := os.Stat(filepath.Join(p.home, file)); err == nil {
 			t.Errorf("%s: the file is still there", agent)
 		}
@@ -338,7 +329,7 @@ func TestMCP_serve(t *testing.T) { //nolint:paralleltest // it sets the environm
 	in, client := io.Pipe()
 	answers, out := io.Pipe()
 	var errs bytes.Buffer
-	done := make(chan cli.ExitCode, 1)
+	done := make(chan exit.Code, 1)
 	go func() {
 		done <- cli.Main(t.Context(), []string{"mcp", "serve", "--config", p.config, "--profile", p.profile}, cli.Streams{In: in, Out: out, Err: &errs}, links.All())
 		_ = out.Close()
@@ -365,7 +356,7 @@ func TestMCP_serve(t *testing.T) { //nolint:paralleltest // it sets the environm
 		t.Errorf("the result did not pass the plugins: %s", got)
 	}
 	_ = client.Close()
-	if code := <-done; code != cli.ExitOK {
+	if code := <-done; code != exit.OK {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/llm/anthropic"
 	"github.com/mortise-dev/mortise/llm/providertest"
 	"github.com/mortise-dev/mortise/mailbox"
@@ -105,7 +106,7 @@ func TestRun_prompt(t *testing.T) {
 		return calls("sum", map[string]any{"values": []any{40, 2}})
 	})
 	code, stdout, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, ""), "What is 40 + 2?")
-	if code != cli.ExitOK || stdout != "The sum is {\"total\":42}.\n\x1b[1mraw\r\n" {
+	if code != exit.OK || stdout != "The sum is {\"total\":42}.\n\x1b[1mraw\r\n" {
 		t.Errorf("exit code %d, %q: %s", code, stdout, stderr)
 	}
 	for _, want := range []string{`tool sum {"values":[40,2]}`, `success: {"total":42}`, "2 steps, ", " USD"} {
@@ -136,7 +137,7 @@ func TestRun_standardInput(t *testing.T) {
 		{recording, "--quiet", "1 message"},
 	} {
 		code, stdout, stderr := mortise(t.Context(), tc.stdin, "run", "-c", cfg, tc.flag, "-")
-		if code != cli.ExitOK || !strings.Contains(stdout, tc.want) {
+		if code != exit.OK || !strings.Contains(stdout, tc.want) {
 			t.Errorf("%s %q: exit code %d, %s: %s", tc.flag, tc.stdin, code, stdout, stderr)
 		}
 	}
@@ -149,24 +150,24 @@ func TestRun_ambiguous(t *testing.T) {
 	cfg := p.config(t, "")
 	for _, tc := range []struct {
 		args []string
-		code cli.ExitCode
+		code exit.Code
 		want string
 	}{
-		{[]string{"foo.jsonl"}, cli.ExitUsage, "session foo.jsonl: transcript: open foo.jsonl: no such file or directory; check the path; a prompt that looks like one"},
-		{[]string{"sessions/foo"}, cli.ExitUsage, "no such file"},
-		{[]string{"--pace", "1s", "foo"}, cli.ExitUsage, "session foo: transcript: open foo: no such file"},
-		{[]string{"testdata"}, cli.ExitSession, "name a file in this folder"},
-		{[]string{"--json", "testdata"}, cli.ExitUsage, "an argument that is a file or folder is a recording"},
-		{[]string{"  "}, cli.ExitUsage, "the prompt is empty"},
-		{[]string{"-"}, cli.ExitUsage, "standard input: is empty"},
-		{[]string{"hello."}, cli.ExitOK, "1 step"},
-		{[]string{"explain foo.jsonl"}, cli.ExitOK, "1 step"},
-		{[]string{"--approve", "ask", "hi"}, cli.ExitUsage, "are no terminal"},
-		{[]string{"--approve", "maybe", "hi"}, cli.ExitUsage, "must be ask, always or never"},
-		{[]string{"--thread", "t", "hi"}, cli.ExitUsage, "--thread: there is no store"},
-		{[]string{"--agent", "boss", "hi"}, cli.ExitUsage, `there is no agent "boss"; it is one of ["clerk"]`},
-		{[]string{"--model", "claude-nothing", "hi"}, cli.ExitRun, "claude-nothing"},
-		{[]string{"--model", "claude-opus-4-8", "hi"}, cli.ExitOK, "1 step"},
+		{[]string{"foo.jsonl"}, exit.Usage, "session foo.jsonl: transcript: open foo.jsonl: no such file or directory; check the path; a prompt that looks like one"},
+		{[]string{"sessions/foo"}, exit.Usage, "no such file"},
+		{[]string{"--pace", "1s", "foo"}, exit.Usage, "session foo: transcript: open foo: no such file"},
+		{[]string{"testdata"}, exit.Session, "name a file in this folder"},
+		{[]string{"--json", "testdata"}, exit.Usage, "an argument that is a file or folder is a recording"},
+		{[]string{"  "}, exit.Usage, "the prompt is empty"},
+		{[]string{"-"}, exit.Usage, "standard input: is empty"},
+		{[]string{"hello."}, exit.OK, "1 step"},
+		{[]string{"explain foo.jsonl"}, exit.OK, "1 step"},
+		{[]string{"--approve", "ask", "hi"}, exit.Usage, "are no terminal"},
+		{[]string{"--approve", "maybe", "hi"}, exit.Usage, "must be ask, always or never"},
+		{[]string{"--thread", "t", "hi"}, exit.Usage, "--thread: there is no store"},
+		{[]string{"--agent", "boss", "hi"}, exit.Usage, `there is no agent "boss"; it is one of ["clerk"]`},
+		{[]string{"--model", "claude-nothing", "hi"}, exit.Run, "claude-nothing"},
+		{[]string{"--model", "claude-opus-4-8", "hi"}, exit.OK, "1 step"},
 	} {
 		code, _, stderr := mortise(t.Context(), "", append([]string{"run", "-c", cfg}, tc.args...)...)
 		if code != tc.code || !strings.Contains(stderr, tc.want) {
@@ -193,7 +194,7 @@ func TestRun_approve(t *testing.T) {
 			args = append(args, flag)
 		}
 		code, stdout, stderr := mortise(t.Context(), "", args...)
-		if code != cli.ExitOK || stdout != want[0]+"\n" || !strings.Contains(stderr, want[1]) {
+		if code != exit.OK || stdout != want[0]+"\n" || !strings.Contains(stderr, want[1]) {
 			t.Errorf("%s: exit code %d, %q: %s", flag, code, stdout, stderr)
 		}
 		if hinted := strings.Contains(stderr, "no terminal"); hinted != (flag == "") || strings.Contains(stderr, "\x1b") {
@@ -231,7 +232,7 @@ compaction:
 	for i := range 6 {
 		args := []string{"run", "-c", cfg, "--store", store, "--thread", "t1", fmt.Sprintf("message %d", i)}
 		code := cli.Main(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: stderr}, links.All())
-		if code != cli.ExitOK {
+		if code != exit.OK {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
 		if strings.Contains(stderr.String(), "swapped in") {
@@ -268,12 +269,12 @@ func TestRun_continuesAReplay(t *testing.T) {
 	p := newProvider(t, func(providertest.Query) providertest.Answer { return said("Fine.") })
 	store := filepath.Join(t.TempDir(), "mortise.db")
 	code, r, stderr := run(t, config(t, ""), write(t, "chat.jsonl", []byte(chat)), "--store", store)
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	before := show(t, store).Threads[0]
 	for i := range 2 {
-		if code, _, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, ""), "--store", store, "--thread", r.Threads[0].ID, "And now?"); code != cli.ExitOK {
+		if code, _, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, ""), "--store", store, "--thread", r.Threads[0].ID, "And now?"); code != exit.OK {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
 		if q := p.queries()[i]; len(q.Messages) != before.Messages+2*i+1 {
@@ -290,7 +291,7 @@ func TestRun_json(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t, pays)
 	code, stdout, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, ""), "--json", "--approve", "always", "Pay Ada.")
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var types []string
@@ -345,7 +346,7 @@ func TestRun_fails(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, _, stderr := mortise(t.Context(), "", "run", "-c", cfg, "Pay Ada.")
-			if code != cli.ExitRun || !strings.Contains(stderr, tc.want) || strings.Contains(stderr, "\x1b") || len(p.queries()) != tc.asked {
+			if code != exit.Run || !strings.Contains(stderr, tc.want) || strings.Contains(stderr, "\x1b") || len(p.queries()) != tc.asked {
 				t.Errorf("exit code %d after %d requests: %q", code, len(p.queries()), stderr)
 			}
 		})
@@ -364,7 +365,7 @@ func TestRun_interrupted(t *testing.T) {
 	out := &trigger{on: "word", do: cancel}
 	var stderr bytes.Buffer
 	code := cli.Main(ctx, []string{"run", "-c", p.config(t, ""), "Speak."}, cli.Streams{In: strings.NewReader(""), Out: out, Err: &stderr}, links.All())
-	if code != cli.ExitInterrupted || !strings.Contains(stderr.String(), "mortise: interrupted") {
+	if code != exit.Interrupted || !strings.Contains(stderr.String(), "mortise: interrupted") {
 		t.Errorf("exit code %d: %s", code, &stderr)
 	}
 }
@@ -399,7 +400,7 @@ func TestRun_leavesOthers(t *testing.T) {
 		queued, err = m.SubmitBackground(t.Context(), mailbox.Request{Thread: "other", Messages: input})
 		noError(t, err)
 	})
-	if code, _, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, ""), "--store", path, "hi"); code != cli.ExitOK {
+	if code, _, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, ""), "--store", path, "hi"); code != exit.OK {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	server(func(m *mailbox.Mailbox) {

@@ -19,6 +19,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
@@ -88,8 +89,8 @@ func (s *screen) types(t *testing.T, line string) {
 }
 
 // run runs the command on the terminal. The code arrives when it has ended.
-func (s *screen) run(ctx context.Context, args ...string) <-chan cli.ExitCode {
-	code := make(chan cli.ExitCode, 1)
+func (s *screen) run(ctx context.Context, args ...string) <-chan exit.Code {
+	code := make(chan exit.Code, 1)
 	go func() { code <- cli.Main(ctx, args, cli.Streams{In: s.tty, Out: s.tty, Err: s.tty}, links.All()) }()
 	return code
 }
@@ -125,7 +126,7 @@ func TestRun_asks(t *testing.T) {
 				t.Errorf("the question is %q", text)
 			}
 			s.types(t, answer)
-			if got := <-code; got != cli.ExitOK {
+			if got := <-code; got != exit.OK {
 				t.Errorf("exit code %d", got)
 			}
 			if text := s.end(); !strings.Contains(text, want) {
@@ -144,7 +145,7 @@ func TestRun_askInterrupted(t *testing.T) {
 	code := s.run(ctx, "run", "-c", p.config(t, ""), "Pay Ada.")
 	s.await(t, "all = allow")
 	cancel()
-	if got := <-code; got != cli.ExitInterrupted {
+	if got := <-code; got != exit.Interrupted {
 		t.Errorf("exit code %d", got)
 	}
 	s.types(t, "a") // nothing reads it but the read that was left behind
@@ -177,7 +178,7 @@ func TestRun_hostile(t *testing.T) {
 		code := s.run(t.Context(), "run", flag, "-c", cfg, "Pay "+evil)
 		s.await(t, "all = allow")
 		s.types(t, `a "paid"`)
-		if got := <-code; got != cli.ExitOK {
+		if got := <-code; got != exit.OK {
 			t.Errorf("%s: exit code %d", flag, got)
 		}
 		text := strings.ReplaceAll(s.end(), "\r\n", "\n") // the terminal makes \r\n of \n
@@ -205,7 +206,7 @@ func TestRun_signal(t *testing.T) {
 	})
 	cfg, store := p.config(t, "serve: {lease: 1s}"), filepath.Join(t.TempDir(), "mortise.db")
 	args := []string{"run", "-c", cfg, "--store", store, "--thread", "t1"}
-	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: int(cli.ExitInterrupted), syscall.SIGKILL: -1} {
+	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: int(exit.Interrupted), syscall.SIGKILL: -1} {
 		s := newScreen(t)
 		cmd := child(t, t.TempDir(), append(args, "Speak.")...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = s.tty, s.tty, s.tty
@@ -222,7 +223,7 @@ func TestRun_signal(t *testing.T) {
 		}
 		s.end()
 		code, stdout, stderr := mortise(t.Context(), "", append(args, "go on")...)
-		if code != cli.ExitOK || !strings.Contains(stdout, "I read ") || strings.Contains(stdout, "I read 1 ") {
+		if code != exit.OK || !strings.Contains(stdout, "I read ") || strings.Contains(stdout, "I read 1 ") {
 			t.Errorf("after %s: exit code %d, %q: %s", signal, code, stdout, stderr)
 		}
 	}
@@ -237,37 +238,37 @@ func TestRun_environment(t *testing.T) {
 	for name, tc := range map[string]struct {
 		env    []string
 		args   []string
-		code   cli.ExitCode
+		code   exit.Code
 		stdout string
 		stderr string
 	}{
 		"anthropic": {
 			[]string{"ANTHROPIC_API_KEY=" + p.Key(), "ANTHROPIC_BASE_URL=" + p.URL()},
 			[]string{"run", "hello"},
-			cli.ExitOK, "anthropic.messages heard hello", "model claude-sonnet-4-5 of anthropic at http://127.0.0.1",
+			exit.OK, "anthropic.messages heard hello", "model claude-sonnet-4-5 of anthropic at http://127.0.0.1",
 		},
 		"openai": {
 			[]string{"OPENAI_API_KEY=" + p.Key(), "OPENAI_BASE_URL=" + p.URL() + "/v1"},
 			[]string{"run", "hello"},
-			cli.ExitOK, "openai.chat heard hello", "model gpt-5 of openai-chat",
+			exit.OK, "openai.chat heard hello", "model gpt-5 of openai-chat",
 		},
 		"by model": {
 			[]string{"ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=" + p.Key(), "OPENAI_BASE_URL=" + p.URL() + "/v1"},
 			[]string{"run", "--model", "gpt-4.1", "hello"},
-			cli.ExitOK, "openai.chat heard hello", "model gpt-4.1",
+			exit.OK, "openai.chat heard hello", "model gpt-4.1",
 		},
 		"local without a model": {
 			[]string{"OPENAI_BASE_URL=" + p.URL() + "/v1"},
 			[]string{"run", "hello"},
-			cli.ExitUsage, "", "--model: is missing; name a model of the server at http://127.0.0.1",
+			exit.Usage, "", "--model: is missing; name a model of the server at http://127.0.0.1",
 		},
 		"wrong key": {
 			[]string{"ANTHROPIC_API_KEY=wrong", "ANTHROPIC_BASE_URL=" + p.URL()},
 			[]string{"run", "hello"},
-			cli.ExitRun, "", "the run failed: ",
+			exit.Run, "", "the run failed: ",
 		},
-		"no key":    {nil, []string{"run", "hello"}, cli.ExitConfig, "", "export ANTHROPIC_API_KEY="},
-		"recording": {nil, []string{"run", "--quiet", session}, cli.ExitOK, "summarizers/ledger", ""},
+		"no key":    {nil, []string{"run", "hello"}, exit.Config, "", "export ANTHROPIC_API_KEY="},
+		"recording": {nil, []string{"run", "--quiet", session}, exit.OK, "summarizers/ledger", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -279,7 +280,7 @@ func TestRun_environment(t *testing.T) {
 			var stdout, stderr strings.Builder
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			_ = cmd.Run()
-			if got := cli.ExitCode(cmd.ProcessState.ExitCode()); got != tc.code || !strings.Contains(stdout.String(), tc.stdout) || !strings.Contains(stderr.String(), tc.stderr) {
+			if got := exit.Code(cmd.ProcessState.ExitCode()); got != tc.code || !strings.Contains(stdout.String(), tc.stdout) || !strings.Contains(stderr.String(), tc.stderr) {
 				t.Errorf("exit code %d, %q: %s", got, stdout.String(), stderr.String())
 			}
 		})

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/llm/providertest"
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
@@ -282,7 +282,7 @@ func explainedSession(t *testing.T, url, thread string) {
 		t.Errorf("explained are %d blocked calls and %d compactions", blocked, compactions)
 	}
 	code, _, _ := mortise(context.WithoutCancel(t.Context()), "", "explain", "none", "--store", url)
-	if code != cli.ExitUsage {
+	if code != exit.Usage {
 		t.Errorf("exit code %d for a run that is not there", code)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // recordedAt is a session of Claude Code whose steps are so far apart, without times for 0.
@@ -61,7 +61,7 @@ compaction:
   summary_tokens: 1000
   summarizer: {policy: ledger}
   admission: `+tc.admission+"\n"), write(t, "s.jsonl", []byte(recordedAt(tc.apart))), "--pace", "2ms")
-			if code != cli.ExitOK {
+			if code != exit.OK {
 				t.Fatalf("exit code %d: %s", code, stderr)
 			}
 			cooldown := 0

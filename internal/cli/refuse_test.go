@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 const oneMessage = `[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]`
@@ -48,9 +48,9 @@ func TestBadModules(t *testing.T) {
 			t.Parallel()
 			cfg := config(t, "plugins:\n  - name: fine\n    module: $ROOT/testdata/guests/redact.wasm\n  - name: bad\n    "+tc.plugin+"\n")
 			code, r, stderr := run(t, cfg, write(t, "s.json", []byte(oneMessage)))
-			want := cli.ExitModule
+			want := exit.Module
 			if name == "wrong checksum" || name == "not granted" || name == "bad config" {
-				want = cli.ExitConfig // the module is as it should be
+				want = exit.Config // the module is as it should be
 			}
 			if code != want {
 				t.Errorf("exit code %d, want %d", code, want)
@@ -77,7 +77,7 @@ func TestBadTool(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "plugins:\n  - module: $ROOT/internal/cli/testdata/tool.wasm\n")
 	code, r, stderr := run(t, cfg, write(t, "s.json", []byte(oneMessage)))
-	if code != cli.ExitModule || r.Runs.Count != 0 || !strings.Contains(stderr, `"tools": the name of tool "look up" must match`) {
+	if code != exit.Module || r.Runs.Count != 0 || !strings.Contains(stderr, `"tools": the name of tool "look up" must match`) {
 		t.Errorf("exit code %d, %d runs: %s", code, r.Runs.Count, stderr)
 	}
 }
@@ -92,9 +92,9 @@ func TestBadPolicies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, r, stderr := run(t, config(t, "compaction:\n  "+tc.compaction+"\n"), write(t, "s.json", []byte(oneMessage)))
-			want := cli.ExitModule
+			want := exit.Module
 			if name == "no such policy" {
-				want = cli.ExitConfig
+				want = exit.Config
 			}
 			if code != want || !strings.Contains(stderr, tc.says) || r.Runs.Count != 0 {
 				t.Errorf("exit code %d: %s", code, stderr)
@@ -153,7 +153,7 @@ func TestBadConfigs(t *testing.T) {
 				tc.says = "version: is 3, this mortise reads 1"
 			}
 			code, stdout, stderr := mortise(t.Context(), "", "run", "-c", path, session)
-			if code != cli.ExitConfig || stdout != "" {
+			if code != exit.Config || stdout != "" {
 				t.Errorf("exit code %d, stdout %q", code, stdout)
 			}
 			if !strings.Contains(stderr, tc.says) || !strings.Contains(stderr, path) {
@@ -162,7 +162,7 @@ func TestBadConfigs(t *testing.T) {
 		})
 	}
 	code, _, stderr := mortise(t.Context(), "", "run", "-c", "no-such.yaml", session)
-	if code != cli.ExitConfig || !strings.Contains(stderr, "no-such.yaml: there is no such file") {
+	if code != exit.Config || !strings.Contains(stderr, "no-such.yaml: there is no such file") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -182,7 +182,7 @@ func TestBadSessions(t *testing.T) {
 			t.Parallel()
 			path := write(t, "s.jsonl", []byte(tc.text))
 			code, stdout, stderr := mortise(t.Context(), "", "run", "-c", cfg, path)
-			if code != cli.ExitSession || stdout != "" || !strings.Contains(stderr, tc.says) || !strings.Contains(stderr, path) {
+			if code != exit.Session || stdout != "" || !strings.Contains(stderr, tc.says) || !strings.Contains(stderr, path) {
 				t.Errorf("exit code %d, stdout %q: %s", code, stdout, stderr)
 			}
 			if strings.Count(strings.TrimSpace(stderr), "\n") != 0 {
@@ -191,7 +191,7 @@ func TestBadSessions(t *testing.T) {
 		})
 	}
 	code, _, stderr := mortise(t.Context(), "", "run", "-c", cfg, "gone.jsonl")
-	if code != cli.ExitUsage || !strings.Contains(stderr, "gone.jsonl") {
+	if code != exit.Usage || !strings.Contains(stderr, "gone.jsonl") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -200,7 +200,7 @@ func TestLenientKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	text := `{"role":"user","content":"one"}` + "\n{broken\n" + `{"role":"assistant","content":"two"}` + "\n"
 	code, stdout, stderr := mortise(t.Context(), text, "run", "-q", "-o", "json", "-c", config(t, ""), "--lenient", "-")
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var r struct {
@@ -241,12 +241,12 @@ func TestBadCommandLines(t *testing.T) {
 		"explain a b":            "mortise: explain: takes one RUN, and got 2",
 	} {
 		code, stdout, stderr := mortise(t.Context(), "", strings.Fields(args)...)
-		if code != cli.ExitUsage || stdout != "" || !strings.Contains(stderr, says) || strings.Count(stderr, "\n") != 1 {
+		if code != exit.Usage || stdout != "" || !strings.Contains(stderr, says) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d, stdout %q: %s, want %q", args, code, stdout, stderr, says)
 		}
 	}
 	for args, says := range map[string]string{"version": "ABI 1 to 1", "": "Usage:", "compact": "mortise compact [command]"} {
-		if code, stdout, _ := mortise(t.Context(), "", strings.Fields(args)...); code != cli.ExitOK || !strings.Contains(stdout, says) {
+		if code, stdout, _ := mortise(t.Context(), "", strings.Fields(args)...); code != exit.OK || !strings.Contains(stdout, says) {
 			t.Errorf("%q: exit code %d: %s", args, code, stdout)
 		}
 	}
@@ -262,7 +262,7 @@ func TestBadPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, store := config(t, ""), filepath.Join(dir, "kept.db")
-	if code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", cfg, "--store", store, session); code != cli.ExitOK {
+	if code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", cfg, "--store", store, session); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	whole, err := os.ReadFile(store)
@@ -272,19 +272,19 @@ func TestBadPlaces(t *testing.T) {
 	cut := write(t, "cut.db", whole[:len(whole)/2])
 	for name, tc := range map[string]struct {
 		args []string
-		code cli.ExitCode
+		code exit.Code
 		says string
 	}{
-		"nothing there":       {[]string{"compact", "show", "nofile.db"}, cli.ExitUsage, "nofile.db: there is no such file; name the one that mortise run --store has made"},
-		"no thread":           {[]string{"compact", "show", empty}, cli.ExitSession, empty + " is a folder; threads and decision records are kept in a SQLite file"},
-		"no such thread":      {[]string{"compact", "undo", store, "--thread", "x"}, cli.ExitUsage, "file " + store + ` holds no thread "x"; it holds `},
-		"cut off":             {[]string{"compact", "show", cut}, cli.ExitSession, "the file is damaged or cut off: put a copy in its place"},
-		"run on cut off":      {[]string{"run", "-c", cfg, "--store", cut, session}, cli.ExitConfig, "the file is damaged or cut off: put a copy in its place"},
-		"store is text":       {[]string{"run", "-c", cfg, "--store", text, session}, cli.ExitConfig, text + " is no SQLite file, and it stays as it is; name another file"},
-		"store is a folder":   {[]string{"run", "-c", cfg, "--store", empty, session}, cli.ExitConfig, empty + " is a folder; threads and decision records are kept in a SQLite file"},
-		"session is missing":  {[]string{"run", "-c", cfg, "gone.jsonl"}, cli.ExitUsage, "check the path; a prompt that looks like one can come from standard input"},
-		"session is a folder": {[]string{"run", "-c", cfg, empty}, cli.ExitSession, "name a file in this folder"},
-		"config is a folder":  {[]string{"run", "-c", empty, session}, cli.ExitConfig, empty + " is a folder; name the file, " + filepath.Join(empty, "mortise.yaml")},
+		"nothing there":       {[]string{"compact", "show", "nofile.db"}, exit.Usage, "nofile.db: there is no such file; name the one that mortise run --store has made"},
+		"no thread":           {[]string{"compact", "show", empty}, exit.Session, empty + " is a folder; threads and decision records are kept in a SQLite file"},
+		"no such thread":      {[]string{"compact", "undo", store, "--thread", "x"}, exit.Usage, "file " + store + ` holds no thread "x"; it holds `},
+		"cut off":             {[]string{"compact", "show", cut}, exit.Session, "the file is damaged or cut off: put a copy in its place"},
+		"run on cut off":      {[]string{"run", "-c", cfg, "--store", cut, session}, exit.Config, "the file is damaged or cut off: put a copy in its place"},
+		"store is text":       {[]string{"run", "-c", cfg, "--store", text, session}, exit.Config, text + " is no SQLite file, and it stays as it is; name another file"},
+		"store is a folder":   {[]string{"run", "-c", cfg, "--store", empty, session}, exit.Config, empty + " is a folder; threads and decision records are kept in a SQLite file"},
+		"session is missing":  {[]string{"run", "-c", cfg, "gone.jsonl"}, exit.Usage, "check the path; a prompt that looks like one can come from standard input"},
+		"session is a folder": {[]string{"run", "-c", cfg, empty}, exit.Session, "name a file in this folder"},
+		"config is a folder":  {[]string{"run", "-c", empty, session}, exit.Config, empty + " is a folder; name the file, " + filepath.Join(empty, "mortise.yaml")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -302,11 +302,11 @@ func TestConversationPicksOne(t *testing.T) {
 		`{"id":"b-0","topic":"x","question":[[{"role":"user","content":"two"}]],"scenario":"s"}` + "\n"
 	path := write(t, "m.json", []byte(text))
 	code, r, stderr := run(t, config(t, ""), path, "--conversation", "b-0")
-	if code != cli.ExitOK || len(r.Threads) != 1 || r.Threads[0].ID != "b-0" {
+	if code != exit.OK || len(r.Threads) != 1 || r.Threads[0].ID != "b-0" {
 		t.Errorf("exit code %d, threads %+v: %s", code, r.Threads, stderr)
 	}
 	code, _, stderr = mortise(t.Context(), "", "run", "-c", config(t, ""), "--conversation", "c", path)
-	if code != cli.ExitUsage || !strings.Contains(stderr, `holds no conversation "c"; it holds a-0, b-0`) {
+	if code != exit.Usage || !strings.Contains(stderr, `holds no conversation "c"; it holds a-0, b-0`) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -316,7 +316,7 @@ func TestTableReport(t *testing.T) {
 	t.Parallel()
 	session := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
 	code, stdout, stderr := mortise(t.Context(), "", "run", "-c", demoConfig(t), "--pace", "0", session)
-	if code != cli.ExitOK {
+	if code != exit.OK {
 		t.Fatal(stderr)
 	}
 	for _, want := range []string{"modules", "plugins by phase", "admission of compactions", "compactions", "threads", "swapped", "complete", "redact", "guard", "index"} {

@@ -20,6 +20,7 @@ import (
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -127,7 +128,7 @@ func TestReloadOfAFaultyPolicy(t *testing.T) {
 				}
 				ReloadRequests int `json:"reload_requests"`
 			}
-			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != cli.ExitInterrupted || r.ReloadRequests == 0 {
+			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != exit.Interrupted || r.ReloadRequests == 0 {
 				t.Fatalf("exit code %d, %v, %d requests: %s", code, err, r.ReloadRequests, stderr)
 			}
 			guest := r.Guests[len(r.Guests)-1]
@@ -162,7 +163,7 @@ func TestVerdictOfAFallback(t *testing.T) {
 	args := []string{"run", "-q", "-c", cfg, "--pace", "1ms", "--no-record", review(t)}
 	_, stdout, stderr := mortise(t.Context(), "", append(args, "--strict", "-o", "json")...)
 	var v verdict
-	if err := json.Unmarshal([]byte(stdout), &v); err != nil || v.Verdict.Faults != 1 || v.Verdict.Compactions == 0 || v.Verdict.ExitCode != int(cli.ExitRun) {
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil || v.Verdict.Faults != 1 || v.Verdict.Compactions == 0 || v.Verdict.ExitCode != int(exit.Run) {
 		t.Fatalf("%v, %+v: %s", err, v, stderr)
 	}
 	says := "policy summarizers/ledger wrote as the fallback "

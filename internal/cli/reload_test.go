@@ -15,6 +15,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // TestReload replaces the file of a plugin in the middle of a run and sends the signal.
@@ -55,7 +56,7 @@ func TestReload(t *testing.T) {
 			code := cli.Main(t.Context(), []string{"run", "-o", "json", "-c", cfg, "--log-level", "error", "--pace", "30ms", session},
 				cli.Streams{In: strings.NewReader(""), Out: &out, Err: stderr}, links.All())
 			var r report
-			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != cli.ExitOK {
+			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != exit.OK {
 				t.Fatalf("exit code %d, %v: %s", code, err, stderr)
 			}
 			text := ""

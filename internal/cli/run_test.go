@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -137,14 +138,14 @@ func (r *report) kinds() map[string]int {
 }
 
 // mortise runs the command line in this process.
-func mortise(ctx context.Context, stdin string, args ...string) (code cli.ExitCode, stdout, stderr string) {
+func mortise(ctx context.Context, stdin string, args ...string) (code exit.Code, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = cli.Main(ctx, args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &err}, links.All())
 	return code, out.String(), err.String()
 }
 
 // run runs mortise run and reads its JSON report.
-func run(t *testing.T, config, session string, more ...string) (cli.ExitCode, *report, string) {
+func run(t *testing.T, config, session string, more ...string) (exit.Code, *report, string) {
 	t.Helper()
 	args := append([]string{"run", "--quiet", "--output", "json", "--config", config, "--pace", "0"}, more...)
 	code, stdout, stderr := mortise(t.Context(), "", append(args, session)...)
@@ -209,7 +210,7 @@ func TestEveryTranscriptRunsToItsEnd(t *testing.T) {
 func refusesAReport(t *testing.T, path string) {
 	t.Helper()
 	code, _, stderr := mortise(t.Context(), "", "run", "-c", demoConfig(t), path)
-	if code != cli.ExitSession || !strings.Contains(stderr, "line 1: not a recorded session; understood are:") {
+	if code != exit.Session || !strings.Contains(stderr, "line 1: not a recorded session; understood are:") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -221,7 +222,7 @@ func transcript(t *testing.T, path string) (due, compacted int) {
 	t.Helper()
 	const threshold = 16_000 // of the config
 	code, r, stderr := run(t, demoConfig(t), path)
-	if code != cli.ExitOK || r.Error != "" || len(r.Runs.Failures) > 0 {
+	if code != exit.OK || r.Error != "" || len(r.Runs.Failures) > 0 {
 		t.Fatalf("exit code %d: %s %v\n%s", code, r.Error, r.Runs.Failures, stderr)
 	}
 	for _, v := range r.Threads {
@@ -268,7 +269,7 @@ func TestDemo(t *testing.T) {
 			args := []string{"run", "--quiet", "--output", "json", "--config", demoConfig(t), session}
 			code, stdout, stderr := mortise(t.Context(), "", args...)
 			var r report
-			if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != cli.ExitOK {
+			if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exit.OK {
 				t.Fatalf("exit code %d, %v\n%s", code, err, stderr)
 			}
 			meanwhile := 0
@@ -327,7 +328,7 @@ func TestSwappingAPolicyIsAnEditOfTheConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, r, stderr := run(t, config(t, fmt.Sprintf(policies, tc.summarizer, tc.admission)), session)
-			if code != cli.ExitOK {
+			if code != exit.OK {
 				t.Fatalf("exit code %d: %s", code, stderr)
 			}
 			// The bundled one may refuse at first, while too little would be saved.
@@ -363,7 +364,7 @@ func TestInterrupt(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if code != cli.ExitInterrupted || !r.Interrupted || r.Runs.Terminations["cancelled"] != 1 || r.Runs.Steps < 50 {
+	if code != exit.Interrupted || !r.Interrupted || r.Runs.Terminations["cancelled"] != 1 || r.Runs.Steps < 50 {
 		t.Errorf("exit code %d, interrupted %v, runs %+v", code, r.Interrupted, r.Runs)
 	}
 	if len(r.Threads) != 1 || r.Threads[0].Complete {

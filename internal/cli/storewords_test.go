@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/pgstore"
 )
@@ -24,13 +25,13 @@ func TestStoreWords(t *testing.T) {
 			t.Errorf("%s: there is no error", want)
 			continue
 		}
-		if text := cli.Worded(err); !strings.Contains(text, want) || regexp.MustCompile(`\b(File)?Config\.[A-Z]`).MatchString(text) {
+		if text := exit.Text(err); !strings.Contains(text, want) || regexp.MustCompile(`\b(File)?Config\.[A-Z]`).MatchString(text) {
 			t.Errorf("%q, want %q", text, want)
 		}
 	}
 	var out, log bytes.Buffer
 	code := cli.Main(t.Context(), []string{"compact", "show", "nats://127.0.0.1:1/a.b"}, cli.Streams{Out: &out, Err: &log}, links.All())
-	if text := log.String(); code == cli.ExitOK || !strings.Contains(text, "the name in the URL") || strings.Contains(text, "Config.") {
+	if text := log.String(); code == exit.OK || !strings.Contains(text, "the name in the URL") || strings.Contains(text, "Config.") {
 		t.Errorf("%d %s", code, text)
 	}
 }

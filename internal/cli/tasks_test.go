@@ -6,15 +6,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/inbox"
-	"github.com/mortise-dev/mortise/internal/cli"
-	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
+	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
@@ -92,7 +91,7 @@ func TestNotificationsOfTheProcessBefore(t *testing.T) {
 	dead(t, filepath.Join(dir, "tasks.db"), thread)
 	for i, want := range []int{3, 2} { // one message for both; and none the next time
 		code, r, stderr := run(t, config(t, "tasks: {dir: '"+dir+"', wording: follow_up}\n"), session)
-		if code != cli.ExitOK || len(r.Threads) != 1 || r.Threads[0].Messages != want || !r.Threads[0].Complete || r.Runs.Steps != 1 {
+		if code != exit.OK || len(r.Threads) != 1 || r.Threads[0].Messages != want || !r.Threads[0].Complete || r.Runs.Steps != 1 {
 			t.Fatalf("run %d ends with %d, %+v, %+v: %s", i, code, r.Threads, r.Runs, stderr)
 		}
 		if n, tasks := left(t, filepath.Join(dir, "tasks.db"), thread); n != 0 || len(tasks) != 2 || !strings.Contains(string(tasks["bg_2"]), background.Orphaned) {
@@ -105,13 +104,13 @@ func TestNotificationsOfTheProcessBefore(t *testing.T) {
 func TestFolderOfTasksInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	held, err := cli.Lock(filepath.Join(dir, "tasks.db"))
+	held, err := program.Lock(filepath.Join(dir, "tasks.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Close()
 	code, r, _ := run(t, config(t, "tasks: {dir: '"+dir+"'}\n"), write(t, "chat.jsonl", []byte(chat)))
-	if code != cli.ExitConfig || !strings.Contains(r.Error, "tasks.dir") || !strings.Contains(r.Error, "name another folder") {
+	if code != exit.Config || !strings.Contains(r.Error, "tasks.dir") || !strings.Contains(r.Error, "name another folder") {
 		t.Fatalf("exit code %d: %s", code, r.Error)
 	}
 }
@@ -124,76 +123,7 @@ func TestFolderWithAJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, r, _ := run(t, config(t, "tasks: {dir: '"+dir+"'}\n"), write(t, "chat.jsonl", []byte(chat)))
-	if code != cli.ExitConfig || !strings.Contains(r.Error, "journal of an earlier version") || !strings.Contains(r.Error, "or remove the file") {
+	if code != exit.Config || !strings.Contains(r.Error, "journal of an earlier version") || !strings.Contains(r.Error, "or remove the file") {
 		t.Fatalf("exit code %d: %s", code, r.Error)
-	}
-}
-
-// named are tools that answer with their own name.
-type named []string
-
-func (n named) Tools() (out []abi.Tool) {
-	for _, name := range n {
-		out = append(out, abi.Tool{Name: name})
-	}
-	return out
-}
-
-func (n named) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, error) {
-	return abi.ToolResult{Message: "own " + call.Name}, nil
-}
-
-// TestToolsOfTasks: the tools for tasks are there as long as the thread has tasks, and
-// take no name from the thread's own.
-func TestToolsOfTasks(t *testing.T) {
-	t.Parallel()
-	tasks, tools, done, err := cli.OpenTasks(t.Context(), links.All(), t.TempDir(), "a", named{"read_file", "send_message"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := func() string {
-		var out []string
-		for _, tool := range tools.Tools() {
-			out = append(out, tool.Name)
-		}
-		return strings.Join(out, " ")
-	}
-	call := func(name string, arguments map[string]any) string {
-		r, err := tools.CallTool(t.Context(), abi.ToolCall{ID: "c", Name: name, Arguments: arguments})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := abi.Message{Content: r.Content}
-		return m.Text() + r.Message
-	}
-	nothing := func(context.Context) error { return nil }
-	if err := tasks.Housekeep(t.Context(), "a", "bg_0", "compaction", "", nothing); err != nil {
-		t.Fatal(err)
-	}
-	if got := names(); got != "read_file send_message" {
-		t.Errorf("without tasks the tools are %s", got)
-	}
-	large := strings.Repeat("line\n", 5000)
-	id, err := tasks.Spawn(t.Context(), background.Spec{Thread: "a", Type: "build", Body: func(context.Context, *background.Task) (any, error) { return large, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := names(); got != "read_file send_message cancel_task list_tasks task_result wait_task read_output" {
-		t.Errorf("with tasks the tools are %s", got)
-	}
-	text := call("wait_task", map[string]any{"task_id": id})
-	_, rest, _ := strings.Cut(text, "`read_output`")
-	if !strings.Contains(text, "state: completed") || len(text) > 5000 || rest == "" {
-		t.Fatalf("the result is %.500s", text)
-	}
-	handle := regexp.MustCompile(`build-[A-Z2-7]{26}`).FindString(text)
-	if got := call("read_output", map[string]any{"handle": handle, "offset": int64(10)}); !strings.HasPrefix(got, "line\nline\n") {
-		t.Errorf("%s of %q is %.200s", "read_output", handle, got)
-	}
-	if got := call("send_message", nil); got != "own send_message" {
-		t.Errorf("send_message answers %q", got)
-	}
-	if err := done(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

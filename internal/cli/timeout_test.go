@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // TestTimeLimitOfAPlugin: limits.timeout of a plugin is its limit, whatever agent.hook_timeout is, and
@@ -33,7 +33,7 @@ func TestTimeLimitOfAPlugin(t *testing.T) {
 					LimitMS int64   `json:"limit_ms"`
 				}
 			}
-			if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != cli.ExitRun || len(r.Hooks) != 1 {
+			if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exit.Run || len(r.Hooks) != 1 {
 				t.Fatalf("exit code %d, %v: %s %s", code, err, stdout, stderr)
 			}
 			h := r.Hooks[0]

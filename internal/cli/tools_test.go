@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // countsMoney is a recording with calls of tools that a plugin has now, and of one
@@ -28,7 +28,7 @@ func TestToolsOfPlugins(t *testing.T) {
 	session := write(t, "s.jsonl", []byte(countsMoney))
 	cfg := config(t, "plugins:\n  - {name: bank, module: $ROOT/testdata/guests/teller.wasm}\n")
 	code, r, stderr := run(t, cfg, session)
-	if code != cli.ExitOK || !r.Threads[0].Complete {
+	if code != exit.OK || !r.Threads[0].Complete {
 		t.Fatalf("exit code %d, threads %+v: %s", code, r.Threads, stderr)
 	}
 	got := make(map[string][2]int)
@@ -63,7 +63,7 @@ func TestReplayEndsWhereRunsDo(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "plugins:\n  - {name: broken, module: $ROOT/internal/cli/testdata/stop.wasm}\n")
 	code, r, stderr := run(t, cfg, write(t, "s.jsonl", []byte(countsMoney)))
-	if code != cli.ExitOK || len(r.Threads) != 1 || r.Threads[0].Complete || !strings.Contains(r.Threads[0].Ended, "stopped:closed") {
+	if code != exit.OK || len(r.Threads) != 1 || r.Threads[0].Complete || !strings.Contains(r.Threads[0].Ended, "stopped:closed") {
 		t.Errorf("exit code %d, threads %+v: %s", code, r.Threads, stderr)
 	}
 }

@@ -10,9 +10,10 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
-func validate(t *testing.T, text string, args ...string) (cli.ExitCode, string) {
+func validate(t *testing.T, text string, args ...string) (exit.Code, string) {
 	t.Helper()
 	text = strings.ReplaceAll(text, "$ROOT", root(t))
 	dir := t.TempDir()
@@ -63,7 +64,7 @@ serve:
     - {name: a, file: secret, scopes: [run]}
   lease: soon
 `)
-	if code != cli.ExitConfig {
+	if code != exit.Config {
 		t.Errorf("exit code %d", code)
 	}
 	for _, want := range []string{
@@ -90,17 +91,17 @@ func TestValidate_references(t *testing.T) {
 	const models = "version: 1\nmodels:\n  m: {provider: anthropic, name: x, key: {file: secret}}\nagents: {a: {model: m}}\n"
 	for name, c := range map[string]struct {
 		text, want string
-		code       cli.ExitCode
+		code       exit.Code
 	}{
-		"valid":    {models + "serve: {tokens: [{name: a, file: secret, scopes: [run]}], listen: '0.0.0.0:1'}\nplugins: [{name: g, module: $ROOT/testdata/guests/guard.wasm, grants: {kv: {path: kv.db}}}]\n", "FILE: valid: 1 agents, 1 models, 1 plugins, 0 MCP servers", cli.ExitOK},
-		"no agent": {"version: 1\n", "mortise serve does not", cli.ExitOK},
-		"key":      {strings.Replace(models, "file: secret", "env: MORTISE_TEST_NOT_SET", 1), "FILE:3: models.m: key: ", cli.ExitConfig},
-		"open":     {models + "serve: {listen: '0.0.0.0:1'}\n", "FILE:5: serve.listen: 0.0.0.0:1 is reached from other machines", cli.ExitConfig},
-		"policy":   {models + "compaction:\n  summarizer: {policy: extrakt}\n", `FILE:6: compaction.summarizer: `, cli.ExitConfig},
-		"module":   {models + "plugins:\n  - {name: g, module: secret}\n", "FILE:6: plugins[0] (g): ", cli.ExitModule},
-		"two":      {"version: 1\n---\nversion: 1\n", "more than one document", cli.ExitConfig},
-		"syntax":   {"version: 1\nagents: {a\n", "FILE:", cli.ExitConfig},
-		"empty":    {"", "version: is missing", cli.ExitConfig},
+		"valid":    {models + "serve: {tokens: [{name: a, file: secret, scopes: [run]}], listen: '0.0.0.0:1'}\nplugins: [{name: g, module: $ROOT/testdata/guests/guard.wasm, grants: {kv: {path: kv.db}}}]\n", "FILE: valid: 1 agents, 1 models, 1 plugins, 0 MCP servers", exit.OK},
+		"no agent": {"version: 1\n", "mortise serve does not", exit.OK},
+		"key":      {strings.Replace(models, "file: secret", "env: MORTISE_TEST_NOT_SET", 1), "FILE:3: models.m: key: ", exit.Config},
+		"open":     {models + "serve: {listen: '0.0.0.0:1'}\n", "FILE:5: serve.listen: 0.0.0.0:1 is reached from other machines", exit.Config},
+		"policy":   {models + "compaction:\n  summarizer: {policy: extrakt}\n", `FILE:6: compaction.summarizer: `, exit.Config},
+		"module":   {models + "plugins:\n  - {name: g, module: secret}\n", "FILE:6: plugins[0] (g): ", exit.Module},
+		"two":      {"version: 1\n---\nversion: 1\n", "more than one document", exit.Config},
+		"syntax":   {"version: 1\nagents: {a\n", "FILE:", exit.Config},
+		"empty":    {"", "version: is missing", exit.Config},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,9 +114,21 @@ func TestValidate_references(t *testing.T) {
 	code, out := validate(t, models+"colour: red\n", "--json")
 	var got struct {
 		Valid    bool
-		Problems []cli.Problem
+		Problems []struct {
+			Line int
+			Key  string
+		}
 	}
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != cli.ExitConfig || got.Valid || len(got.Problems) != 1 || got.Problems[0].Line != 5 || got.Problems[0].Key != "colour" {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exit.Config || got.Valid || len(got.Problems) != 1 || got.Problems[0].Line != 5 || got.Problems[0].Key != "colour" || strings.Contains(out, "ode\"") {
 		t.Errorf("%d %+v %v", code, got, err)
+	}
+}
+
+// TestValidate_schema: the command prints the schema that is in the documents.
+func TestValidate_schema(t *testing.T) {
+	t.Parallel()
+	code, out, stderr := mortise(t.Context(), "", "validate", "--schema")
+	if kept, err := os.ReadFile(filepath.Join(root(t), "docs", "mortise.schema.json")); err != nil || code != exit.OK || out != string(kept) {
+		t.Errorf("%d, %v, %s: it is another one", code, err, stderr)
 	}
 }

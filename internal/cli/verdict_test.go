@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/exit"
 )
 
 // verdict is the top of the JSON report.
@@ -32,7 +31,7 @@ func TestStrict(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "plugins: [{name: bad, module: $ROOT/plugins/testdata/trap.wasm, on_failure: ignore}]\n")
 	session := beginning(t, review(t), 5)
-	for strict, want := range map[string]cli.ExitCode{"--strict=false": cli.ExitOK, "--strict": cli.ExitRun} {
+	for strict, want := range map[string]exit.Code{"--strict=false": exit.OK, "--strict": exit.Run} {
 		code, stdout, stderr := mortise(t.Context(), "", "run", "-q", "-o", "json", strict, "-c", cfg, session)
 		var v verdict
 		if err := json.Unmarshal([]byte(stdout), &v); err != nil || code != want || v.Verdict.ExitCode != int(want) || v.Verdict.Meaning != want.String() {
@@ -41,12 +40,12 @@ func TestStrict(t *testing.T) {
 		if v.Verdict.Faults != 1 || len(v.Verdict.Problems) != 1 || !strings.HasPrefix(v.Verdict.Problems[0], "plugin bad failed in ") || v.Verdict.Tokens == 0 {
 			t.Errorf("%+v", v.Verdict)
 		}
-		if said := strings.Contains(stderr, "--strict: 1 fault of plugins or policies, the first: plugin bad failed in "); said != (want == cli.ExitRun) {
+		if said := strings.Contains(stderr, "--strict: 1 fault of plugins or policies, the first: plugin bad failed in "); said != (want == exit.Run) {
 			t.Errorf("%s: %s", strict, stderr)
 		}
 	}
 	code, stdout, stderr := mortise(t.Context(), "", "run", "-q", "--strict", "-c", cfg, session)
-	if code != cli.ExitRun || !strings.HasPrefix(stdout, "1 problem, exit code 1: a run, a plugin or a policy failed\n  plugin bad failed in ") {
+	if code != exit.Run || !strings.HasPrefix(stdout, "1 problem, exit code 1: a run, a plugin or a policy failed\n  plugin bad failed in ") {
 		t.Errorf("exit code %d: %s %s", code, stdout, stderr)
 	}
 	// The reason is whole, and names the module once.
@@ -56,7 +55,7 @@ func TestStrict(t *testing.T) {
 	}
 	// A fine plugin passes.
 	code, stdout, _ = mortise(t.Context(), "", "run", "-q", "--strict", "-c", config(t, "plugins: [{module: $ROOT/testdata/guests/guard.wasm}]\n"), session)
-	if code != cli.ExitOK || !strings.HasPrefix(stdout, "no problems, exit code 0: done\n") {
+	if code != exit.OK || !strings.HasPrefix(stdout, "no problems, exit code 0: done\n") {
 		t.Errorf("exit code %d: %s", code, stdout)
 	}
 }
@@ -65,7 +64,7 @@ func TestStrict(t *testing.T) {
 func TestErrorsAreSaidOnce(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := mortise(t.Context(), "", "run", "-c", config(t, "plugins: [{name: bad, module: nowhere.wasm}]\n"), beginning(t, review(t), 3))
-	if code != cli.ExitModule || strings.Count(stderr, "nowhere.wasm") != 1 || strings.Contains(stdout, "error:") || !strings.HasPrefix(stdout, "1 problem, exit code 5: a module failed to load\n") {
+	if code != exit.Module || strings.Count(stderr, "nowhere.wasm") != 1 || strings.Contains(stdout, "error:") || !strings.HasPrefix(stdout, "1 problem, exit code 5: a module failed to load\n") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 }
@@ -94,19 +93,6 @@ func TestEmptyLists(t *testing.T) {
 	}
 }
 
-// TestWrap: a terminal gets lines that fit, broken between words.
-func TestWrap(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	if err := cli.Wrap(&out, 20, "  short\n  policy failed: the guest panicked\n"+strings.Repeat("ä", 25)+"\n"); err != nil {
-		t.Fatal(err)
-	}
-	want := "  short\n  policy failed: the\n      guest panicked\n" + strings.Repeat("ä", 20) + "\n      " + strings.Repeat("ä", 5) + "\n"
-	if out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
-	}
-}
-
 // TestWordsOfTheConfig: messages for operators name keys of the config, not fields of Go.
 func TestWordsOfTheConfig(t *testing.T) {
 	t.Parallel()
@@ -114,17 +100,17 @@ func TestWordsOfTheConfig(t *testing.T) {
 	session := write(t, "s.json", []byte(oneMessage))
 	for name, tc := range map[string]struct {
 		config, says string
-		code         cli.ExitCode
+		code         exit.Code
 	}{
-		"rounds":     {"agent: {max_rounds: -5}\n", "agent.max_rounds: is -5; write a number from 1, or leave it out for no limit", cli.ExitConfig},
-		"checksum":   {"plugins: [{module: x.wasm, sha256: " + digits + "}]\n", `plugins[0].sha256: is read as a number; put it in quotes: sha256: "` + digits + `"`, cli.ExitConfig},
-		"no hash":    {"plugins: [{module: x.wasm, sha256: abc}]\n", "plugins[0].sha256: is no checksum; write the 64 hexadecimal digits", cli.ExitConfig},
-		"input":      {"limits: {input_mib: 100}\n", "limits.input_mib: is 100, more than half of limits.memory_mib (64)", cli.ExitConfig},
-		"own input":  {"limits: {memory_mib: 32}\nplugins: [{module: x.wasm, limits: {input_mib: 20}}]\n", "plugins[0]: limits.input_mib: is 20, more than half of limits.memory_mib (32)", cli.ExitConfig},
-		"headroom":   {"compaction: {admission: {signals: {headroom_mib: -1}}}\n", "compaction.admission.signals.headroom_mib: is -1, must not be negative", cli.ExitConfig},
-		"error rate": {"compaction: {admission: {signals: {max_error_rate: 1001}}}\n", "max_error_rate: is 1001, must be at most 1000", cli.ExitConfig},
-		"memory":     {"plugins: [{name: m, module: $ROOT/host/testdata/memory_start.wasm}]\n", "needs 2000 pages of memory at its start and may use 1024; raise limits.memory_mib (16 pages are 1 MiB), or build it", cli.ExitModule},
-		"import":     {"plugins: [{name: m, module: $ROOT/host/testdata/import_unknown.wasm}]\n", "which is not offered; import only from extism:host/env, mortise:host/1 and wasi_snapshot_preview1\n", cli.ExitModule},
+		"rounds":     {"agent: {max_rounds: -5}\n", "agent.max_rounds: is -5; write a number from 1, or leave it out for no limit", exit.Config},
+		"checksum":   {"plugins: [{module: x.wasm, sha256: " + digits + "}]\n", `plugins[0].sha256: is read as a number; put it in quotes: sha256: "` + digits + `"`, exit.Config},
+		"no hash":    {"plugins: [{module: x.wasm, sha256: abc}]\n", "plugins[0].sha256: is no checksum; write the 64 hexadecimal digits", exit.Config},
+		"input":      {"limits: {input_mib: 100}\n", "limits.input_mib: is 100, more than half of limits.memory_mib (64)", exit.Config},
+		"own input":  {"limits: {memory_mib: 32}\nplugins: [{module: x.wasm, limits: {input_mib: 20}}]\n", "plugins[0]: limits.input_mib: is 20, more than half of limits.memory_mib (32)", exit.Config},
+		"headroom":   {"compaction: {admission: {signals: {headroom_mib: -1}}}\n", "compaction.admission.signals.headroom_mib: is -1, must not be negative", exit.Config},
+		"error rate": {"compaction: {admission: {signals: {max_error_rate: 1001}}}\n", "max_error_rate: is 1001, must be at most 1000", exit.Config},
+		"memory":     {"plugins: [{name: m, module: $ROOT/host/testdata/memory_start.wasm}]\n", "needs 2000 pages of memory at its start and may use 1024; raise limits.memory_mib (16 pages are 1 MiB), or build it", exit.Module},
+		"import":     {"plugins: [{name: m, module: $ROOT/host/testdata/import_unknown.wasm}]\n", "which is not offered; import only from extism:host/env, mortise:host/1 and wasi_snapshot_preview1\n", exit.Module},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,11 +120,11 @@ func TestWordsOfTheConfig(t *testing.T) {
 			}
 		})
 	}
-	if code, _, stderr := mortise(t.Context(), "", "run", "-c", write(t, "mortise.yaml", []byte("agent: {}\n")), session); code != cli.ExitConfig || !strings.Contains(stderr, "version: is missing; write version: 1") {
+	if code, _, stderr := mortise(t.Context(), "", "run", "-c", write(t, "mortise.yaml", []byte("agent: {}\n")), session); code != exit.Config || !strings.Contains(stderr, "version: is missing; write version: 1") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	load := &host.LoadError{Module: "m", Problem: "is large", Hint: "raise Limits.CompileTimeout, or build it smaller", Settings: []string{"Limits.CompileTimeout"}}
-	if text := cli.Worded(fmt.Errorf("reload: %w", errors.Join(load, errors.New("else")))); text != "reload: host: module \"m\" is large; raise limits.compile_timeout, or build it smaller\nelse" {
+	if text := exit.Text(fmt.Errorf("reload: %w", errors.Join(load, errors.New("else")))); text != "reload: host: module \"m\" is large; raise limits.compile_timeout, or build it smaller\nelse" {
 		t.Errorf("%s", text)
 	}
 }

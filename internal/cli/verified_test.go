@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
@@ -35,7 +36,7 @@ compaction:
 	var stderr strings.Builder
 	for i := range 6 {
 		args := []string{"run", "-c", cfg, "--store", store, "--thread", "t1", fmt.Sprintf("message %d", i)}
-		if code := cli.Main(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &stderr}, links.All()); code != cli.ExitOK {
+		if code := cli.Main(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &stderr}, links.All()); code != exit.OK {
 			t.Fatalf("exit code %d: %s", code, stderr.String())
 		}
 	}

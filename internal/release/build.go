@@ -76,7 +76,7 @@ func buildTarget(ctx context.Context, version, out, target string, at time.Time)
 	files := make([]file, 0, len(commands())+len(documents()))
 	for _, c := range commands() {
 		path := filepath.Join(work, c+suffix)
-		if err := command(ctx, ".", env, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X github.com/mortise-dev/mortise/internal/cli.release="+version, "-o", path, "./cmd/"+c); err != nil {
+		if err := command(ctx, ".", env, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X github.com/mortise-dev/mortise/internal/program.release="+version, "-o", path, "./cmd/"+c); err != nil {
 			return nil, err
 		}
 		files = append(files, file{path: path, name: c + suffix, mode: 0o755})

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/mortise-dev/mortise/host/extismengine"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/llm/anthropic"
 	"github.com/mortise-dev/mortise/llm/openai"
@@ -13,28 +13,28 @@ import (
 )
 
 // All returns everything that a config of mortise may name.
-func All() cli.Links {
-	return cli.Links{
-		Providers: []cli.Provider{
+func All() program.Links {
+	return program.Links{
+		Providers: []program.Provider{
 			{Name: "anthropic", KeyEnv: "ANTHROPIC_API_KEY", Open: openAnthropic},
 			{Name: "openai", KeyEnv: "OPENAI_API_KEY", Open: openOpenAI(openai.Responses)},
 			{Name: "openai-chat", KeyEnv: "OPENAI_API_KEY", Open: openOpenAI(openai.Chat)},
 		},
 		OpenStore: openStore,
-		Engines:   []cli.Engine{{Name: "extism", New: extismengine.New}},
+		Engines:   []program.Engine{{Name: "extism", New: extismengine.New}},
 	}
 }
 
-func openAnthropic(c cli.Connection) (llm.Model, error) {
+func openAnthropic(c program.Connection) (llm.Model, error) {
 	return anthropic.New(anthropic.Config{BaseURL: c.BaseURL, Key: c.Key, HTTP: c.HTTP, MaxTokens: c.MaxTokens})
 }
 
-func openOpenAI(api openai.API) func(cli.Connection) (llm.Model, error) {
-	return func(c cli.Connection) (llm.Model, error) {
+func openOpenAI(api openai.API) func(program.Connection) (llm.Model, error) {
+	return func(c program.Connection) (llm.Model, error) {
 		return openai.New(openai.Config{BaseURL: c.BaseURL, Key: c.Key, HTTP: c.HTTP, API: api, MaxTokens: c.MaxTokens})
 	}
 }
 
-func openStore(ctx context.Context, name string, existing bool, logger *slog.Logger) (cli.Store, error) {
+func openStore(ctx context.Context, name string, existing bool, logger *slog.Logger) (program.Store, error) {
 	return storeurl.Open(ctx, name, storeurl.Options{Existing: existing, Logger: logger})
 }

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
+	"github.com/mortise-dev/mortise/internal/config"
 )
 
 // TestAll_schema: the schema of the config names the providers and engines that there are.
 func TestAll_schema(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(cli.ConfigSchema())
+	text, err := json.Marshal(config.Schema())
 	if err != nil {
 		t.Fatal(err)
 	}

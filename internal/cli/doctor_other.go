@@ -1,5 +1,0 @@
-//go:build !unix
-
-package cli
-
-func checkFiles() finding { return fine("there is no limit on this system") }

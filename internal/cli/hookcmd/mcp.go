@@ -1,0 +1,205 @@
+package hookcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/hook"
+	"github.com/mortise-dev/mortise/hook/daemon"
+	"github.com/mortise-dev/mortise/hook/mcpproxy"
+	"github.com/mortise-dev/mortise/internal/cli/command"
+	"github.com/mortise-dev/mortise/internal/exit"
+	"github.com/mortise-dev/mortise/internal/program"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+const mcpLong = `Start an MCP server and stand between it and its client: plugins gate and rewrite tool calls, and replace
+results, also structured ones. All other messages pass byte for byte. Write it where the client's
+config has the server's command:
+
+  mortise mcp -- npx some-server --its-flags
+
+mortise mcp serve is an MCP server whose tools are those of the plugins.`
+
+type mcpOptions struct {
+	*hookOptions
+
+	name string
+	pin  bool
+}
+
+// NewMCP makes mortise mcp.
+func NewMCP(s command.Streams) *cobra.Command {
+	o := mcpOptions{hookOptions: &hookOptions{}}
+	cmd := &cobra.Command{
+		Use: "mcp -- SERVER [ARGUMENTS]", Short: "Wrap an MCP server with plugins, or serve their tools", Long: mcpLong,
+		Args: command.TakesSome("SERVER"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runMCP(cmd.Context(), s, &o, args) },
+	}
+	f := cmd.PersistentFlags()
+	command.ConfigFlag(f, &o.config, ", or that of the user")
+	f.StringVar(&o.profile, "profile", "", "folder of tickets and pins")
+	cmd.Flags().StringVar(&o.name, "name", "", "name of the server for plugins (default: of its command)")
+	cmd.Flags().BoolVar(&o.pin, "pin", false, "deny calls of tools whose description changed since they were first seen")
+	cmd.AddCommand(&cobra.Command{
+		Use: "serve", Short: "Serve the plugins' tools over MCP on standard streams", Args: command.TakesNone,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), s, &o) },
+	})
+	return cmd
+}
+
+// serverName is how plugins know the server.
+func (o *mcpOptions) serverName(path string) string {
+	if o.name != "" {
+		return o.name
+	}
+	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+}
+
+func runMCP(ctx context.Context, s command.Streams, o *mcpOptions, args []string) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	logger := program.Logger(s.Err, warnLevel)
+	h, err := p.load(ctx, logger, nil)
+	if err != nil {
+		return err
+	}
+	defer h.Close(context.WithoutCancel(ctx))
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return exit.With(exit.Config, err)
+	}
+	pins, err := mcpproxy.OpenPins(filepath.Join(p.dir, "mcp-"+program.HexSum([]byte(strings.Join(args, "\x00")))[:12]+".json"), o.pin)
+	if err != nil {
+		return exit.With(exit.Config, err)
+	}
+	proxy, err := h.mcpProxy(p, o.serverName(args[0]), pins, logger)
+	if err != nil {
+		return err
+	}
+	return wrapServer(ctx, s, proxy, args)
+}
+
+// mcpProxy makes a proxy that has the plugins look at the calls of a server.
+func (h *hookParts) mcpProxy(p *hookProfile, name string, pins *mcpproxy.Pins, logger *slog.Logger) (*mcpproxy.Proxy, error) {
+	engine, err := hook.New(hook.Config{
+		Program: h.program, Tickets: hook.NewTickets(filepath.Join(p.dir, daemon.TicketFolder)), Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, exit.With(exit.Config, err)
+	}
+	return mcpproxy.New(mcpproxy.Config{Engine: engine, Server: name, Session: uuid.NewString(), Cwd: cwd, Pins: pins, Logger: logger})
+}
+
+// serverEnd is how long a server may take to end when its client has gone.
+const serverEnd = 5 * time.Second
+
+// wrapServer runs the server. Its standard error and its exit code are passed on.
+func wrapServer(ctx context.Context, s command.Streams, proxy *mcpproxy.Proxy, args []string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stderr, cmd.WaitDelay = s.Err, serverEnd
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return exit.With(exit.Run, err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return exit.With(exit.Run, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return exit.With(exit.Usage, fmt.Errorf("%s: %w", args[0], err))
+	}
+	failed := proxy.Run(ctx, s.In, s.Out, out, in)
+	_ = in.Close()
+	_, _ = io.Copy(io.Discard, out)
+	err = cmd.Wait()
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.ExitCode() > 0 {
+		return exit.With(exit.Code(ended.ExitCode()), fmt.Errorf("%s: %w", args[0], err))
+	}
+	return exit.With(exit.Run, errors.Join(failed, err))
+}
+
+// runMCPServe serves the plugins' tools. Their calls pass the plugins as those of other servers do.
+func runMCPServe(ctx context.Context, s command.Streams, o *mcpOptions) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	logger := program.Logger(s.Err, warnLevel)
+	h, err := p.load(ctx, logger, nil)
+	if err != nil {
+		return err
+	}
+	defer h.Close(context.WithoutCancel(ctx))
+	proxy, err := h.mcpProxy(p, "mortise", nil, logger)
+	if err != nil {
+		return err
+	}
+	server := sdk.NewServer(&sdk.Implementation{Name: "mortise", Version: program.Version()}, nil)
+	for _, t := range h.Tools.Tools() {
+		schema := map[string]any{"type": "object"} // which MCP demands
+		given, ok := t.Parameters.(map[string]any)
+		maps.Copy(schema, given)
+		if !ok && t.Parameters != nil || schema["type"] != "object" {
+			return exit.With(exit.Config, fmt.Errorf("the parameters of the tool %.80q are no object, so MCP has no form for it", t.Name))
+		}
+		server.AddTool(&sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: schema}, h.callTool)
+	}
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		err := server.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
+		_ = out.Close()
+		served <- err
+	}()
+	err = errors.Join(proxy.Run(ctx, s.In, s.Out, fromServer, toServer), in.Close())
+	if end := <-served; !errors.Is(end, io.EOF) && !errors.Is(end, context.Canceled) {
+		err = errors.Join(err, end)
+	}
+	return exit.With(exit.Run, err)
+}
+
+// callTool has a plugin execute a call.
+func (h *hookParts) callTool(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	arguments, err := hook.DecodeJSON(r.Params.Arguments)
+	if err != nil {
+		return failedTool(err), nil
+	}
+	result, err := h.Tools.CallTool(ctx, abi.ToolCall{ID: uuid.NewString(), Name: r.Params.Name, Arguments: arguments})
+	if err != nil {
+		return failedTool(err), nil
+	}
+	out := &sdk.CallToolResult{IsError: result.Status == abi.ToolError}
+	m := abi.Message{Content: phases.ResultContent(&result)}
+	out.Content = []sdk.Content{&sdk.TextContent{Text: m.Text()}}
+	if object, ok := result.Data.(map[string]any); ok {
+		out.StructuredContent = object
+	}
+	return out, nil
+}
+
+func failedTool(err error) *sdk.CallToolResult {
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: exit.Text(err)}}}
+}

@@ -1,0 +1,69 @@
+package proxycmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/mortise-dev/mortise/internal/program"
+	"github.com/mortise-dev/mortise/proxy"
+)
+
+// proxyAdmin serves metrics and the ledger.
+func proxyAdmin(s *proxy.Server) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&program.ProxyMetrics{Report: s.Report})
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /v1/proxy", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		_ = e.Encode(s.Report())
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if site := r.Header.Get("Sec-Fetch-Site"); r.Header.Get("Origin") != "" || site != "" && site != "none" && site != "same-origin" {
+			http.Error(w, "requests of web pages are refused", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// printLedger prints what was paid and what would have been.
+func printLedger(w io.Writer, r *proxy.Report) {
+	t := &r.Total
+	if t.Paid.Calls == 0 {
+		return
+	}
+	fmt.Fprintf(w, "mortise proxy: %d requests, %s", t.Paid.Calls, amount(t.Paid.Units, t.Paid.USD))
+	if r.Side.Calls > 0 {
+		fmt.Fprintf(w, " and %d side requests, %s", r.Side.Calls, amount(r.Side.Units, r.Side.USD))
+	}
+	fmt.Fprintf(w, "; %d compactions put in\n", r.Counts["swaps"])
+	if t.SavedWithout == nil {
+		fmt.Fprintf(w, "  saved: unknown, since the cache rules miss the bill by %.0f %%\n", 100*t.MachineError)
+		return
+	}
+	fmt.Fprintf(w, "  saved against no compaction: %.1f %%; against the agent's own: %.1f %% (cache rules miss the bill by %.1f %%)\n",
+		share(*t.SavedWithout, t.Without.Units), share(*t.SavedCompacting, t.Compacting.Units), 100*t.MachineError)
+}
+
+func share(part, whole float64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * part / whole
+}
+
+func amount(units, usd float64) string {
+	if usd == 0 {
+		return fmt.Sprintf("%.0f units of fresh input", units)
+	}
+	return fmt.Sprintf("%.0f units of fresh input (%.4f USD at list prices)", units, usd)
+}
