@@ -62,6 +62,9 @@ const (
 	RunDone    = queue.RunDone
 )
 
+// Statuses lists those of a dispatch, in the order of its life.
+func Statuses() []Status { return queue.Statuses() }
+
 // Terminations of runs that the mailbox itself ends.
 const (
 	TerminationCancelled = queue.TerminationCancelled

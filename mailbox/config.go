@@ -14,8 +14,9 @@ import (
 
 // Config makes a [Mailbox]. Zero fields mean their defaults, those of its parts too.
 type Config struct {
-	// Store and Runtime are required. The caller closes them, after the Mailbox.
-	Store   store.Store
+	// Store is required. The caller closes it, after the Mailbox.
+	Store store.Store
+	// Runtime executes runs. Without one the Mailbox takes requests, lists and controls, and leaves what is queued to other processes.
 	Runtime Runtime
 	// Owner names this process among those that share the store; made up when empty.
 	Owner string
@@ -159,8 +160,6 @@ func (c *Config) complete() error {
 	switch r := c.Retention; {
 	case c.Store == nil:
 		return errors.New("mailbox: Config.Store is nil; open one of the packages in store")
-	case c.Runtime == nil:
-		return errors.New("mailbox: Config.Runtime is nil")
 	case err == nil && c.Lease.Renew >= c.Lease.Duration:
 		return fmt.Errorf("mailbox: Config.Lease.Renew is %v, and a lease lasts %v; renew at least twice in that time", c.Lease.Renew, c.Lease.Duration)
 	case min(r.Threads, r.Runs, r.Messages) < 0 || min(r.MaxThreads, r.MaxRuns, r.MaxMessages) < 0:

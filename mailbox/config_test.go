@@ -33,7 +33,7 @@ func TestConfig(t *testing.T) {
 		},
 		"wrong_values": func(t *testing.T) {
 			for name, cfg := range map[string]mailbox.Config{
-				"Store": {Runtime: &script{}}, "Runtime": {Store: memstore.New()},
+				"Store":          {Runtime: &script{}},
 				"Lease.Renew":    {Runtime: &script{}, Store: memstore.New(), Lease: mailbox.Lease{Duration: time.Second}},
 				"Limits.Workers": {Runtime: &script{}, Store: memstore.New(), Limits: mailbox.Limits{Workers: -1}},
 				"Retry.Starts":   {Runtime: &script{}, Store: memstore.New(), Retry: mailbox.Retry{Starts: -1}},
@@ -43,6 +43,17 @@ func TestConfig(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
+		},
+		"without_a_runtime": func(t *testing.T) {
+			m := open(t, mailbox.Config{Store: memstore.New()})
+			background(t, m, request("t", "x"))
+			_, err := m.Submit(t.Context(), request("t", "y"))
+			for _, err := range []error{err, m.Start(t.Context()), m.Poll(t.Context())} {
+				if !errors.Is(err, mailbox.ErrInvalid) || !strings.Contains(err.Error(), "Config.Runtime") {
+					t.Errorf("executed without a runtime: %v", err)
+				}
+			}
+			equal(t, "queued", record(t, m, "t").Queued, 1)
 		},
 		"mailbox_lifecycle_config_defaults": func(t *testing.T) {
 			for attempts, want := range map[int]time.Duration{0: 0, 3: 500 * time.Millisecond} { // one attempt, and 250 ms between

@@ -58,6 +58,20 @@ func (m *Mailbox) watch(ctx context.Context) {
 	}
 }
 
+// Poll does once what a Mailbox does between Start and Stop whenever something is due: it ends claims and waits whose time is over, and claims
+// what is queued, as far as workers are free. It returns when that is done; what it has begun continues. It is for a program that is woken by a
+// scheduler of its own: call it until nothing is queued, then Close.
+func (m *Mailbox) Poll(ctx context.Context) error {
+	if err := m.executes(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.polls = true
+	m.mu.Unlock()
+	_, err := m.round(ctx)
+	return err
+}
+
 // round polls once for all that is due and returns when to poll again.
 func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	free, skip := m.room()

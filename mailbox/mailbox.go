@@ -37,6 +37,8 @@ type Mailbox struct {
 	// life is the latest, nil before the first start; started is set between a start and a stop.
 	life    *life
 	started bool
+	// polls is set once the Mailbox executes what is queued: one that never did has nothing that continues a run later.
+	polls bool
 
 	// changing has an entry while a start or a stop is under way. poke asks the loop to poll
 	// now. work are the executions.
@@ -68,6 +70,14 @@ func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 
 func (m *Mailbox) claimRequest() queue.ClaimRequest {
 	return queue.ClaimRequest{Token: m.cfg.NewID(), Owner: m.cfg.Owner, Lease: m.cfg.Lease.Duration, Instance: m.cfg.NewID()}
+}
+
+// executes refuses to execute without a runtime.
+func (m *Mailbox) executes() error {
+	if m.cfg.Runtime == nil {
+		return fmt.Errorf("mailbox: %w: Config.Runtime is nil, so that this process executes nothing", ErrInvalid)
+	}
+	return nil
 }
 
 // reserve takes a worker. A foreground request gets one beyond the bounds, since its caller waits.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +28,7 @@ func (m *Mailbox) CancelRun(ctx context.Context, run string) (some bool, err err
 	if err != nil || !found {
 		return false, err
 	}
-	list, err := m.queue.Dispatches(ctx, DispatchQuery{Thread: r.Thread, Statuses: []Status{Queued, Claimed}, Limit: m.queue.Limits().Depth + 1})
+	list, err := m.queue.Dispatches(ctx, DispatchQuery{Thread: r.Thread, Statuses: []Status{Queued, Claimed}, Limit: math.MaxInt})
 	for i := range list {
 		if err == nil && list[i].RunID == run {
 			var ok bool

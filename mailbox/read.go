@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/store"
@@ -15,6 +16,12 @@ func (m *Mailbox) Thread(ctx context.Context, thread string) (Thread, error) {
 // Threads lists thread records by thread. A listing sees all changes that returned before it began, and one with a limit of 0 is empty.
 func (m *Mailbox) Threads(ctx context.Context, q ThreadQuery) ([]Thread, error) {
 	return m.queue.Threads(ctx, q)
+}
+
+// Due lists threads for which there is something to do by a time, in the order in which processes come to them.
+func (m *Mailbox) Due(ctx context.Context, by time.Time, limit int) ([]Thread, error) {
+	due, _, err := m.queue.Due(ctx, queue.DueQuery{By: by, Limit: limit})
+	return due, err
 }
 
 // Dispatch returns a dispatch, or false.

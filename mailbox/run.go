@@ -18,7 +18,7 @@ type execution struct {
 	claimed   queue.State
 	hold      queue.Hold
 	events    *stream
-	cancel    context.CancelCauseFunc
+	end       context.CancelCauseFunc
 	suspended atomic.Bool
 	// renewing is set while its lease is kept.
 	renewing atomic.Bool
@@ -39,7 +39,7 @@ func (m *Mailbox) spawn(k queue.State) {
 		events: newStream(m.cfg.Events, m.pump, k.Dispatch.ID, k.Dispatch.Fence, k.First),
 	}
 	ctx, cancel := context.WithCancelCause(m.base)
-	x.cancel = cancel
+	x.end = cancel
 	m.mu.Lock()
 	m.running[x.hold.Thread] = x
 	m.mu.Unlock()
@@ -50,10 +50,12 @@ func (m *Mailbox) spawn(k queue.State) {
 func (x *execution) work(ctx context.Context) {
 	defer x.leave()
 	stopListening := x.listen(ctx)
+	x.renewing.Store(true)
+	over := x.expire()
 	renewed := make(chan struct{})
 	go func() {
 		defer close(renewed)
-		x.keepLease(ctx)
+		x.keepLease(ctx, over)
 	}()
 	s := x.execute(ctx)
 	x.freeWorker()
@@ -62,6 +64,12 @@ func (x *execution) work(ctx context.Context) {
 	x.cancel(nil)
 	<-renewed
 	x.settle(context.WithoutCancel(ctx), s)
+}
+
+// cancel ends the context of the execution, and its lease is not renewed any more.
+func (x *execution) cancel(cause error) {
+	x.renewing.Store(false)
+	x.end(cause)
 }
 
 // share lets other processes read what was sent so far, so that it is there before the end is.
@@ -195,7 +203,7 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 	s.Error, s.Result.Error = err.Error(), err.Error()
 	x.events.send(EventFailed, []byte(s.Error))
 	var later *postponed
-	if errors.As(err, &later) && !later.counts && x.box.wasStarted() {
+	if errors.As(err, &later) && !later.counts && x.box.polled() {
 		return queue.Settlement{Verdict: queue.Postpone, RetryAt: later.at, Error: s.Error, Result: Result{Status: RunWaiting, Wait: later.wait}}
 	}
 	if Classify(err) == outcomePermanentError {

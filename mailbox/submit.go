@@ -30,6 +30,9 @@ type Submission struct {
 // It fails with [ErrBusy], and queues nothing, when the run before does not yield in time. A request that brings nothing but decisions interrupts nothing: it fails with [ErrBusy]
 // while the thread is claimed, since the run may be past what they are about, and [Mailbox.Decide] is for a run under way.
 func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
+	if err := m.executes(); err != nil {
+		return Submission{}, err
+	}
 	r, err := r.complete(m.cfg.NewID)
 	if err != nil {
 		return Submission{}, err

@@ -35,10 +35,11 @@ func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
 	if err := m.reserve(h.Tenant, true); err != nil {
 		return false, nil // the others may have room
 	}
+	asked := ctx
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
 	claimed, ok, err := m.queue.Claim(ctx, h.ID, m.claimRequest())
-	if err == nil && ok && !m.Running() {
+	if err == nil && ok && asked.Err() != nil {
 		_, err = m.queue.Settle(ctx, claimed.Hold(), queue.Settlement{Verdict: queue.GiveBack})
 		ok = false
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 )
@@ -55,11 +54,11 @@ func (c *Config) checkStore(ctx context.Context) finding {
 
 // dispatches counts what the mailbox of the store has.
 func (h *home) dispatches(ctx context.Context) (map[mailbox.Status]int, error) {
-	q, err := queue.New(queue.Config{Store: h.store})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: h.store})
 	if err != nil {
 		return nil, err
 	}
-	return q.Count(ctx)
+	return box.Count(ctx)
 }
 
 // checkClock compares the clocks of the store and of this machine.

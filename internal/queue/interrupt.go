@@ -56,6 +56,7 @@ func interrupt(t *turn, i Interrupt) (out Interruption) {
 		active := t.dispatches[c.Dispatch]
 		out.Active = &active
 	}
+	reserved := t.now.Before(t.thread.ReservedUntil)
 	t.thread.Epoch++
 	t.recall = true
 	t.thread.Interrupt, t.thread.ReservedUntil = i.ID, time.Time{}
@@ -63,13 +64,12 @@ func interrupt(t *turn, i Interrupt) (out Interruption) {
 		t.thread.ReservedUntil = t.now.Add(i.Reserve)
 	}
 	out.Epoch = t.thread.Epoch
-	t.clear(i.Keep, &out)
+	t.clear(i.Keep, reserved, &out)
 	return out
 }
 
-// clear supersedes what is queued, except for what is to be kept.
-func (t *turn) clear(keep func(Dispatch) bool, out *Interruption) {
-	held := false
+// clear supersedes what is queued, except for what is to be kept. Held is set if that had to wait for a reservation.
+func (t *turn) clear(keep func(Dispatch) bool, held bool, out *Interruption) {
 	for _, id := range t.queued {
 		d := t.dispatches[id]
 		d.Epoch = t.thread.Epoch

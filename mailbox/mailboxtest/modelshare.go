@@ -3,10 +3,10 @@ package mailboxtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -23,6 +23,7 @@ type share struct {
 	taken *takings
 	// done are those of schedules that came out well. failure is the first one that did not, and seed its seed.
 	done    []*player
+	failed  []*player
 	failure string
 	seed    uint64
 }
@@ -59,15 +60,16 @@ func (s *share) play(ctx context.Context, alone bool) string {
 		})
 	}
 	wg.Wait()
+	defer func() {
+		for _, p := range slices.Concat(s.done, s.failed) {
+			p.close(ctx)
+		}
+	}()
 	if s.failure != "" {
 		return fmt.Sprintf("%s=%d: %s", modelSeed, s.seed, s.explain(ctx))
 	}
-	q, err := queue.New(queue.Config{Store: s.one})
-	if err != nil {
-		return err.Error()
-	}
-	a := audit{queue: q, players: s.done}
-	if err := a.run(ctx); err != nil {
+	a := audit{players: s.done}
+	if err := a.run(ctx, s.one); err != nil {
 		return err.Error()
 	}
 	return strings.Join(a.wrong, "\n")
@@ -90,9 +92,9 @@ func (s *share) playOne(ctx context.Context, steps []step) (*player, string) {
 	s.names++
 	name := s.names
 	s.mu.Unlock()
-	p, err := newPlayer(s.one, s.other, name)
+	p, err := newPlayer(ctx, s.one, s.other, name)
 	if err != nil {
-		return p, err.Error()
+		return nil, err.Error()
 	}
 	trouble := p.play(ctx, steps)
 	return p, trouble
@@ -103,10 +105,13 @@ func (s *share) ended(p *player, seed uint64, trouble string) {
 	defer s.mu.Unlock()
 	switch {
 	case trouble == "":
-		s.done = append(s.done, p)
 		s.taken.add(p.taken)
+		s.done = append(s.done, p)
 	case s.failure == "":
 		s.failure, s.seed = trouble, seed
+	}
+	if trouble != "" && p != nil {
+		s.failed = append(s.failed, p)
 	}
 }
 
@@ -114,7 +119,10 @@ func (s *share) ended(p *player, seed uint64, trouble string) {
 func (s *share) explain(ctx context.Context) string {
 	steps, beside := schedule(s.seed), ""
 	try := func(steps []step) string {
-		_, trouble := s.playOne(ctx, steps)
+		p, trouble := s.playOne(ctx, steps)
+		if p != nil {
+			p.close(ctx)
+		}
 		return trouble
 	}
 	if trouble := try(steps); trouble != "" {

@@ -10,18 +10,10 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// TestMailbox runs the suites of the mailbox on a store: the rules, that many schedules of their model by two processes that take turns, and
+// TestMailbox runs the suites of the mailbox on a store: its contract, that many schedules of its model by two processes that take turns, and
 // what crosses from one process to another.
 func TestMailbox(t *testing.T, open OpenFunc, schedules int) {
 	t.Helper()
-	t.Run("queue", func(t *testing.T) {
-		t.Parallel()
-		mailboxtest.TestQueue(t, func(t *testing.T) store.Store {
-			t.Helper()
-			one, _ := open(t)
-			return one
-		})
-	})
 	t.Run("model", func(t *testing.T) {
 		t.Parallel()
 		mailboxtest.TestModel(t, open, schedules)
