@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // life is the time between a start and a stop.
@@ -176,7 +174,7 @@ func (m *Mailbox) abandon(ctx context.Context) error {
 		if x.abandoned.Swap(true) {
 			continue
 		}
-		m.event(ctx, queue.OpAbandon, x.hold.Thread, x.hold.Dispatch, ErrShutdown)
+		m.event(ctx, opAbandon, x.hold.Thread, x.hold.Dispatch, ErrShutdown)
 		m.cfg.Logger.ErrorContext(ctx, "mailbox_execution_abandoned", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "grace", m.cfg.Waits.Close)
 		x.events.end()
 	}

@@ -9,7 +9,7 @@ import (
 
 // expire ends the execution when its lease is over.
 func (x *execution) expire() *time.Timer {
-	return time.AfterFunc(x.claimed.Claim.Until.Sub(x.box.queue.Now()), func() {
+	return time.AfterFunc(x.claimed.Claim.Until.Sub(x.box.now()), func() {
 		x.cancel(fmt.Errorf("%w: it was not renewed in time", ErrLeaseLost))
 	})
 }
@@ -25,7 +25,7 @@ func (x *execution) keepLease(ctx context.Context, over *time.Timer) {
 			return
 		}
 		asked, lease := time.Now(), x.lease()
-		claim, err := x.box.queue.Extend(ctx, x.hold, lease)
+		claim, err := x.box.extend(ctx, x.hold, lease)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -41,12 +41,12 @@ func (x *execution) keepLease(ctx context.Context, over *time.Timer) {
 		case errors.Is(err, ErrConflict) && claim.Token == x.hold.Token:
 			x.cancel(stopped("interrupted"))
 			return
-		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !x.box.queue.Now().Before(until):
+		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !x.box.now().Before(until):
 			x.cancel(fmt.Errorf("%w: %w", ErrLeaseLost, err))
 			return
 		default:
 			x.box.warn(ctx, "mailbox_lease_not_renewed", err, "thread", x.hold.Thread, "dispatch", x.hold.Dispatch)
-			pause = min(max(until.Sub(x.box.queue.Now())/4, 10*time.Millisecond), x.box.cfg.Lease.Renew)
+			pause = min(max(until.Sub(x.box.now())/4, 10*time.Millisecond), x.box.cfg.Lease.Renew)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -24,6 +23,8 @@ type Submission struct {
 	Events *Feed
 	// Superseded were queued, and yielded to a foreground request.
 	Superseded []Dispatch
+	// Err is why one of several requests was refused, see [Mailbox.SubmitBatch].
+	Err error
 }
 
 // Submit starts a run in the foreground. What the thread does is interrupted; what users have queued for it is superseded, and returned.
@@ -70,7 +71,7 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	}
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
-	claimed, running, err := m.enqueue(ctx, e, queue.Settlement{Verdict: queue.Withdraw, Error: ErrFull.Error()})
+	claimed, running, err := m.enqueue(ctx, e, settlement{Verdict: verdictWithdraw, Error: ErrFull.Error()})
 	switch {
 	case running:
 		sub := m.submission(claimed)
@@ -86,9 +87,9 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 
 // enqueue queues an entry, and executes it if it was claimed in the same transition, with the worker that was reserved for it. One that is one
 // execution too many is settled otherwise.
-func (m *Mailbox) enqueue(ctx context.Context, e queue.Entry, otherwise queue.Settlement) (s queue.State, running bool, err error) {
+func (m *Mailbox) enqueue(ctx context.Context, e entry, otherwise settlement) (s state, running bool, err error) {
 	claim := cmp.Or(e.Claim, e.Offer)
-	s, err = m.queue.Enqueue(ctx, e)
+	s, err = m.enqueueEntry(ctx, e)
 	if claim == nil {
 		return s, false, err
 	}
@@ -102,17 +103,17 @@ func (m *Mailbox) enqueue(ctx context.Context, e queue.Entry, otherwise queue.Se
 	}
 	m.release(e.Tenant)
 	if unknown {
-		m.giveBack(ctx, queue.Hold{Thread: e.Thread, Dispatch: e.ID, Token: claim.Token})
+		m.giveBack(ctx, hold{Thread: e.Thread, Dispatch: e.ID, Token: claim.Token})
 	}
 	return s, false, err
 }
 
 // submitted returns what became of a request with the same idempotency key before.
-func (m *Mailbox) submitted(ctx context.Context, e queue.Entry, r Request) (Submission, bool, error) {
+func (m *Mailbox) submitted(ctx context.Context, e entry, r Request) (Submission, bool, error) {
 	if r.Key == "" {
 		return Submission{}, false, nil
 	}
-	t, d, found, err := m.queue.DispatchOf(ctx, e.Thread, e.ID)
+	t, d, found, err := m.dispatchOf(ctx, e.Thread, e.ID)
 	if err != nil || !found {
 		return Submission{}, false, err
 	}
@@ -122,12 +123,12 @@ func (m *Mailbox) submitted(ctx context.Context, e queue.Entry, r Request) (Subm
 	if d.Digest != e.Digest {
 		return Submission{}, false, wrap("request with key", r.Key, fmt.Errorf("%w, for another request", ErrExists))
 	}
-	sub := m.submission(queue.State{Dispatch: d, Repeated: true})
+	sub := m.submission(state{Dispatch: d, Repeated: true})
 	sub.Running = d.Status == Claimed
 	return sub, true, nil
 }
 
-func (m *Mailbox) submission(s queue.State) Submission {
+func (m *Mailbox) submission(s state) Submission {
 	return Submission{Dispatch: s.Dispatch.ID, Run: s.Dispatch.RunID, Thread: s.Dispatch.Thread, Repeated: s.Repeated, Events: m.feed(s.Dispatch.ID)}
 }
 
@@ -139,7 +140,7 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 		return Submission{}, err
 	}
 	e.Offer = m.offer(ctx, r)
-	queued, running, err := m.enqueue(ctx, e, queue.Settlement{Verdict: queue.GiveBack})
+	queued, running, err := m.enqueue(ctx, e, settlement{Verdict: verdictGiveBack})
 	if queued.Dispatch.ID == "" { // else it is queued, and what failed is left to the loop
 		return Submission{}, err
 	}
@@ -152,10 +153,10 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 }
 
 // background makes the entry of a request that is queued in the background.
-func (m *Mailbox) background(ctx context.Context, r Request) (Request, queue.Entry, error) {
+func (m *Mailbox) background(ctx context.Context, r Request) (Request, entry, error) {
 	r, err := r.complete(m.cfg.NewID)
 	if err != nil {
-		return r, queue.Entry{}, err
+		return r, entry{}, err
 	}
 	e, err := m.entry(r, false)
 	if err == nil {
@@ -165,8 +166,8 @@ func (m *Mailbox) background(ctx context.Context, r Request) (Request, queue.Ent
 }
 
 // offer reserves a worker for a request, so that it is queued and claimed by one transition if its thread is free; nil if there is none.
-func (m *Mailbox) offer(ctx context.Context, r Request) *queue.ClaimRequest {
-	if !m.Running() || m.pauses.has(r.Tenant) || r.At.After(m.queue.Now()) {
+func (m *Mailbox) offer(ctx context.Context, r Request) *claimRequest {
+	if !m.Running() || m.pauses.has(r.Tenant) || r.At.After(m.now()) {
 		return nil
 	}
 	if claims, total, err := m.held(ctx); err != nil || m.over(claims, total, r.Tenant, 1) || m.reserve(r.Tenant, true) != nil {
@@ -177,11 +178,11 @@ func (m *Mailbox) offer(ctx context.Context, r Request) *queue.ClaimRequest {
 }
 
 // giveBack returns a claim that may have been made, in the background: otherwise no process executes it until its lease is over.
-func (m *Mailbox) giveBack(ctx context.Context, h queue.Hold) {
+func (m *Mailbox) giveBack(ctx context.Context, h hold) {
 	ctx, cancel := m.lasting(ctx)
 	m.work.Go(func() {
 		defer cancel()
-		_, err := m.queue.Settle(ctx, h, queue.Settlement{Verdict: queue.GiveBack})
+		_, err := m.settle(ctx, h, settlement{Verdict: verdictGiveBack})
 		m.cfg.Logger.DebugContext(ctx, "mailbox_claim_given_back", "thread", h.Thread, "dispatch", h.Dispatch, "error", err)
 	})
 }
@@ -194,7 +195,7 @@ func (m *Mailbox) SubmitWithin(ctx context.Context, s store.Store, r Request) (S
 	if err != nil {
 		return Submission{}, err
 	}
-	queued, err := m.queue.Within(s).Enqueue(ctx, e)
+	queued, err := m.within(s).enqueueEntry(ctx, e)
 	if err != nil {
 		return Submission{}, err
 	}
@@ -203,19 +204,13 @@ func (m *Mailbox) SubmitWithin(ctx context.Context, s store.Store, r Request) (S
 	return sub, nil
 }
 
-// Submitted is what became of one request of several.
-type Submitted struct {
-	Submission
-	Err error
-}
-
 // submitters is how many threads requests are queued for at once.
 const submitters = 16
 
 // SubmitBatch queues requests as [Mailbox.SubmitBackground] does, many at a time, those of a thread in their order. It returns what became
 // of each, in their order: one that is refused does not keep the others back.
-func (m *Mailbox) SubmitBatch(ctx context.Context, list []Request) []Submitted {
-	out := make([]Submitted, len(list))
+func (m *Mailbox) SubmitBatch(ctx context.Context, list []Request) []Submission {
+	out := make([]Submission, len(list))
 	threads := map[string][]int{}
 	for i := range list {
 		thread := "thread " + list[i].Thread
@@ -231,7 +226,9 @@ func (m *Mailbox) SubmitBatch(ctx context.Context, list []Request) []Submitted {
 		work.Go(func() {
 			defer func() { <-free }()
 			for _, i := range places {
-				out[i].Submission, out[i].Err = m.SubmitBackground(ctx, list[i])
+				sub, err := m.SubmitBackground(ctx, list[i])
+				sub.Err = err
+				out[i] = sub
 			}
 		})
 	}

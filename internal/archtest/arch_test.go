@@ -78,8 +78,7 @@ func arrows() map[string][]string {
 		"llm/llmtest":                   {"llm", "llm/providertest", "abi"},
 		"agent":                         {"phases", "inbox", "llm", "abi", "internal/dynamic", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
 		"agent/mcp":                     {"agent", "internal/schema", "abi"},
-		"internal/queue":                {"store", "thread"},
-		"mailbox":                       {"store", "internal/queue"},
+		"mailbox":                       {"store", "thread"},
 		"mailbox/mailboxtest":           {"mailbox", "store"},
 		"mailbox/mailboxmetrics":        {"mailbox", "store"},
 		"mailbox/mailboxtrace":          {"mailbox"},

@@ -45,7 +45,7 @@ const (
 	modelLease  = time.Hour
 	modelStop   = 500 * time.Millisecond
 	// modelStuck is how long a step may take.
-	modelStuck = time.Minute
+	modelStuck = 15 * time.Second
 )
 
 func newPlayer(ctx context.Context, one, other store.Store, name int) (*player, error) {
@@ -187,6 +187,7 @@ func (p *player) do(ctx context.Context, s step) string {
 		return p.poll(ctx, m, now)
 	case doExtend, doCommit, doSettle:
 		if j := p.model.job(s.Token); j != nil {
+			//nolint:contextcheck // the execution has its own
 			return p.work(s, j, p.jobs[len(p.jobs)-1-s.Token], now)
 		}
 		return "skipped"
@@ -283,7 +284,6 @@ func (p *player) begun() (trouble string) {
 
 // poll lets a process do what the thread is due for.
 func (p *player) poll(ctx context.Context, m *mailbox.Mailbox, now time.Time) string {
-	before := len(m.Executing())
 	j, c := p.model.running[p.process], p.model.claim
 	if err := m.Poll(ctx); err != nil {
 		return answer(false, err)
@@ -295,7 +295,7 @@ func (p *player) poll(ctx context.Context, m *mailbox.Mailbox, now time.Time) st
 	known := func(d mailbox.Dispatch) bool {
 		return slices.ContainsFunc(p.jobs, func(x *hand) bool { return x.Dispatch.Token == d.Token })
 	}
-	if before = len(list); before == 0 || known(list[0]) {
+	if len(list) == 0 || known(list[0]) {
 		return "ok"
 	}
 	return cmp.Or(p.begun(), "ok, began "+p.out(list[0].ID))
@@ -313,16 +313,15 @@ func (p *player) isRenewed() string {
 
 // work lets an execution do something.
 func (p *player) work(s step, j *modelJob, x *hand, now time.Time) string {
-	switch s.Do {
-	case doCommit:
+	switch {
+	case s.Do == doCommit:
 		name := fmt.Sprint("n", p.count)
 		return answer(true, x.commit(mailbox.Commit{
 			ID: name, From: len(p.model.log), Append: []mailbox.Message{{ID: name}}, Result: s.result(now), Progress: s.Internal,
 		}))
-	case doExtend:
-		if j.cause != nil {
-			return "skipped"
-		}
+	case s.Do == doExtend && j.cause != nil:
+		return "skipped"
+	case s.Do == doExtend:
 		x.Suspended(false)
 		return p.isRenewed()
 	}

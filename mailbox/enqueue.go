@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"cmp"
@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// Entry is what is to be queued.
-type Entry struct {
+// entry is what is to be queued.
+type entry struct {
 	// ID of the dispatch and Thread are required.
 	ID     string
 	Thread string
@@ -36,7 +36,7 @@ type Entry struct {
 	Input []string
 	// Claim asks for the thread at once: either it is claimed for the entry, or nothing is queued. Offer is a claim, too, and the entry is
 	// queued if it cannot be made now, or something else is queued.
-	Claim, Offer *ClaimRequest
+	Claim, Offer *claimRequest
 	// Interrupt is the id of the interrupt that reserved the thread for the claim.
 	Interrupt string
 
@@ -51,7 +51,7 @@ type Entry struct {
 const maxYear = 9999
 
 // Validate refuses an entry that no thread accepts.
-func (e *Entry) Validate() error {
+func (e *entry) Validate() error {
 	if e.ID == "" || e.Thread == "" {
 		return fmt.Errorf("%w: an entry needs an id and a thread", ErrInvalid)
 	}
@@ -62,22 +62,22 @@ func (e *Entry) Validate() error {
 		"dispatch id": e.ID, "thread": e.Thread, "tenant": e.Tenant, "run id": e.Run, "new run id": e.NewRun, "dedupe key": e.Dedupe,
 		"agent": e.Agent, "parent": e.Parent, "parent thread": e.ParentThread, "origin": e.Origin,
 	} {
-		if err := CheckID(name, id); err != nil {
+		if err := checkID(name, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Enqueue queues an entry. The same entry again gives what became of it.
-func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpEnqueue, Thread: e.Thread, Dispatch: e.ID})
+// enqueueEntry queues an entry. The same entry again gives what became of it.
+func (q *queue) enqueueEntry(ctx context.Context, e entry) (s state, err error) {
+	ctx, end := q.observe(ctx, Operation{Name: opEnqueue, Thread: e.Thread, Dispatch: e.ID})
 	defer func() { end(false, err) }()
-	if err := cmp.Or(e.Validate(), q.limits.FitsRequest(len(e.Request)), q.chosen(ctx, &e)); err != nil {
-		return State{}, wrap("entry", e.ID, err)
+	if err := cmp.Or(e.Validate(), q.fitsRequest(len(e.Request)), q.chosen(ctx, &e)); err != nil {
+		return state{}, wrap("entry", e.ID, err)
 	}
 	e.AvailableAt = milli(e.AvailableAt)
-	if now := q.Now(); e.AvailableAt.Before(now) {
+	if now := q.now(); e.AvailableAt.Before(now) {
 		e.AvailableAt = now
 	}
 	known := q.memory.get(e.Thread)
@@ -99,7 +99,7 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
 		return err
 	})
 	if err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	state := asBefore
 	if claim := cmp.Or(e.Claim, e.Offer); claim != nil && s.Holds(claim.Token) {
@@ -110,7 +110,7 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
 }
 
 // chosen refuses ids that a caller chose and another thread has: the store compares them only with others that were chosen.
-func (q *Queue) chosen(ctx context.Context, e *Entry) error {
+func (q *queue) chosen(ctx context.Context, e *entry) error {
 	for _, c := range []struct {
 		kind, id string
 		own      bool
@@ -130,16 +130,16 @@ func (q *Queue) chosen(ctx context.Context, e *Entry) error {
 }
 
 // enqueue queues an entry, once for each id. With a claim it is claimed in the same turn, or not queued at all.
-func enqueue(t *turn, e *Entry) (State, error) {
+func enqueue(t *turn, e *entry) (state, error) {
 	if d, ok := t.dispatches[e.ID]; ok {
 		return t.again(d, e)
 	}
 	if err := t.admit(e); err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	run, err := t.runFor(e)
 	if err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	if t.thread.Tenant == "" {
 		t.thread.Tenant = e.Tenant
@@ -176,15 +176,15 @@ func (t *turn) idles(d Dispatch) bool {
 }
 
 // again answers for an entry that is there already.
-func (t *turn) again(d Dispatch, e *Entry) (State, error) {
+func (t *turn) again(d Dispatch, e *entry) (state, error) {
 	if err := t.thread.Admits(e.Tenant); err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	if d.Digest != e.Digest || (e.Run != "" && e.Run != d.RunID) {
-		return State{}, fmt.Errorf("%w: dispatch %.80q is there, and is another request", ErrExists, d.ID)
+		return state{}, fmt.Errorf("%w: dispatch %.80q is there, and is another request", ErrExists, d.ID)
 	}
 	if e.Claim != nil && d.Token != e.Claim.Token {
-		return State{}, fmt.Errorf("%w: dispatch %.80q", ErrExists, d.ID)
+		return state{}, fmt.Errorf("%w: dispatch %.80q", ErrExists, d.ID)
 	}
 	s := t.state(d.ID)
 	s.Repeated = true
@@ -192,7 +192,7 @@ func (t *turn) again(d Dispatch, e *Entry) (State, error) {
 }
 
 // admit refuses an entry that the thread does not accept now.
-func (t *turn) admit(e *Entry) error {
+func (t *turn) admit(e *entry) error {
 	if err := t.thread.Admits(e.Tenant); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (t *turn) admit(e *Entry) error {
 		return fmt.Errorf("%w: dedupe_key=%.80s", ErrExists, e.Dedupe)
 	case e.Claim != nil && (t.thread.Claim != nil || t.now.Before(t.thread.ReservedUntil) && t.thread.Interrupt != e.Interrupt):
 		return ErrBusy
-	case e.Claim == nil && t.thread.Queued >= t.Depth:
+	case e.Claim == nil && t.thread.Queued >= t.depth:
 		return fmt.Errorf("%w: thread %.80q has %d queued dispatches; wait or cancel some", ErrFull, e.Thread, t.thread.Queued)
 	}
 	return nil
@@ -218,7 +218,7 @@ func (t *Thread) Admits(tenant string) error {
 }
 
 // runFor is the run that an entry is for.
-func (t *turn) runFor(e *Entry) (Run, error) {
+func (t *turn) runFor(e *entry) (Run, error) {
 	id := e.Run
 	if id == "" && t.thread.Open.Status == RunWaiting && !t.thread.Open.Postponed() {
 		id = t.thread.Open.ID
@@ -256,5 +256,5 @@ func (t *turn) sooner(d Dispatch) {
 		rank = min(rank, t.thread.Rank)
 	}
 	t.notify = true
-	t.write(Earliest(t.thread.DueAt, d.AvailableAt), rank)
+	t.write(earliest(t.thread.DueAt, d.AvailableAt), rank)
 }
