@@ -33,10 +33,10 @@ func (m *Mailbox) allowed(ctx context.Context, r Request) error {
 		// The interrupt would end the run that is to continue, under way or queued.
 		return wrap("request for thread", r.Thread, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, r.Run))
 	}
-	taken, err := m.hasDispatch(ctx, r.DispatchIDHint)
+	_, taken, err := m.find(ctx, indexDispatch, r.DispatchIDHint)
 	for _, id := range []string{r.Run, r.NewRun} {
 		if err == nil && !taken && !found {
-			taken, err = m.hasRun(ctx, id)
+			_, taken, err = m.find(ctx, indexRun, id)
 		}
 	}
 	if err == nil && taken {

@@ -14,7 +14,7 @@ import (
 // cancel ends a dispatch that is queued, and asks the holder of one that is claimed to stop: if it does not, the dispatch is cancelled when
 // its lease is over. It reports whether the dispatch is cancelled, or will be.
 func (q *queue) cancel(ctx context.Context, id, why string) (s state, ok bool, err error) {
-	ok, err = q.change(ctx, Operation{Name: opCancel, Dispatch: id}, need{}, func(t *turn) (bool, error) {
+	ok, err = q.change(ctx, Operation{Name: "cancel", Dispatch: id}, need{}, func(t *turn) (bool, error) {
 		did := cancel(t, id, cmp.Or(clip(why), "cancelled"))
 		s = t.state(id)
 		return did, nil
@@ -47,7 +47,7 @@ func cancel(t *turn, id, why string) bool {
 
 // endWait ends a run that waits, and reports whether it has ended so.
 func (q *queue) endWait(ctx context.Context, thread, run, why string) (ok bool, err error) {
-	return q.change(ctx, Operation{Name: opCancelRun, Thread: thread}, need{runs: []string{run}}, func(t *turn) (bool, error) {
+	return q.change(ctx, Operation{Name: "cancel_run", Thread: thread}, need{runs: []string{run}}, func(t *turn) (bool, error) {
 		return cancelRun(t, run, clip(why)), nil
 	})
 }
@@ -68,7 +68,7 @@ func (q *queue) replay(ctx context.Context, id, newRun string) (s state, err err
 	if err != nil || !found {
 		return state{}, cmp.Or(err, wrap("dispatch", id, ErrNotFound))
 	}
-	_, err = q.change(ctx, Operation{Name: opReplay, Thread: d.Thread, Dispatch: id}, need{dedupe: d.Dedupe}, func(t *turn) (bool, error) {
+	_, err = q.change(ctx, Operation{Name: "replay", Thread: d.Thread, Dispatch: id}, need{dedupe: d.Dedupe}, func(t *turn) (bool, error) {
 		if err := replay(t, id, newRun); err != nil {
 			return false, about(id, err)
 		}
@@ -106,7 +106,7 @@ func replay(t *turn, id, newRun string) error {
 
 // Discard makes a dead letter a cancelled dispatch, which is dropped like others.
 func (q *queue) Discard(ctx context.Context, id string) error {
-	found, err := q.change(ctx, Operation{Name: opDiscard, Dispatch: id}, need{}, func(t *turn) (bool, error) {
+	found, err := q.change(ctx, Operation{Name: "discard", Dispatch: id}, need{}, func(t *turn) (bool, error) {
 		d, ok := t.dispatches[id]
 		switch {
 		case !ok:
@@ -129,7 +129,7 @@ func (q *queue) Discard(ctx context.Context, id string) error {
 // pause pauses a thread, or resumes it: nothing of a paused thread is claimed, and requests for it are queued. It returns the thread, and
 // what the thread is claimed for; the holder is to be asked to give it back. A thread without a dispatch is [ErrNotFound].
 func (q *queue) pause(ctx context.Context, thread string, pause bool) (s state, err error) {
-	_, err = q.change(ctx, Operation{Name: opPause, Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
+	_, err = q.change(ctx, Operation{Name: "pause_thread", Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
 		if t.thread.Seq == 0 {
 			return false, ErrNotFound
 		}
@@ -220,7 +220,7 @@ func (q *queue) Describe(ctx context.Context, thread string, d Description) (out
 	if err := d.validate(); err != nil {
 		return Thread{}, wrap("thread", thread, err)
 	}
-	_, err = q.change(ctx, Operation{Name: opDescribe, Thread: thread}, need{}, func(t *turn) (bool, error) {
+	_, err = q.change(ctx, Operation{Name: "describe_thread", Thread: thread}, need{}, func(t *turn) (bool, error) {
 		if t.thread.Seq == 0 {
 			return false, ErrNotFound
 		}

@@ -127,7 +127,7 @@ func newClockWorld(t *testing.T, skew time.Duration) *clockWorld {
 func (w *clockWorld) enqueue() (mailbox.Dispatch, error) {
 	w.count++
 	id := fmt.Sprint("d", w.count)
-	k, err := w.queue.Enqueue(w.t.Context(), mailbox.Entry{ID: id, Thread: "t", NewRun: "run of " + id})
+	k, err := w.queue.Enqueue(w.t.Context(), mailbox.Entry{ID: id, Request: mailbox.Request{Thread: "t", NewRun: "run of " + id}})
 	return k.Dispatch, err
 }
 

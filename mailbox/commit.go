@@ -42,7 +42,7 @@ func (q *queue) commit(ctx context.Context, h hold, c Commit) (err error) {
 			replaced[m.Seq] = old[0]
 		}
 	}
-	_, err = q.change(ctx, Operation{Name: opCommit, Thread: h.Thread, Dispatch: h.Dispatch}, need{more: c.More.Query()}, func(t *turn) (bool, error) {
+	_, err = q.change(ctx, Operation{Name: "commit", Thread: h.Thread, Dispatch: h.Dispatch}, need{more: c.More.Query()}, func(t *turn) (bool, error) {
 		return true, commit(t, h, &c, replaced)
 	})
 	return err

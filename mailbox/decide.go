@@ -60,7 +60,8 @@ func (m *Mailbox) bound(run string, image []byte, list []Decision) ([]Decision, 
 // judge binds the decisions of a request that is to be queued. It refuses them when the run waits, and not for all of them: then
 // nothing that comes before they are executed can make them fit. Messages are queued all the same, and so is what was
 // queued before under the same key.
-func (m *Mailbox) judge(ctx context.Context, r Request, e *entry, foreground bool) error {
+func (m *Mailbox) judge(ctx context.Context, e *entry, foreground bool) error {
+	r := e.Request
 	if _, ok := m.cfg.Runtime.(Judge); !ok || len(r.Decisions) == 0 {
 		return nil
 	}
@@ -75,14 +76,14 @@ func (m *Mailbox) judge(ctx context.Context, r Request, e *entry, foreground boo
 	list, refusal := m.bound(open.ID, image, r.Decisions)
 	waits := open.Status == RunWaiting && !r.At.After(m.now())
 	if refusal != nil && waits && r.decides() && !r.Late {
-		_, before, err := m.submitted(ctx, *e, r)
+		_, before, err := m.submitted(ctx, *e)
 		if err != nil || !before {
 			m.cfg.Logger.WarnContext(ctx, "mailbox_decision_refused", "thread", r.Thread, "run", open.ID)
 			return errors.Join(err, wrap("decision for run", open.ID, refusal))
 		}
 	}
 	r.Decisions, r.Mode = list, r.mode(foreground)
-	e.Request, err = m.encode(r)
+	e.Payload, err = m.encode(r)
 	return err
 }
 

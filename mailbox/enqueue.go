@@ -9,37 +9,18 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// entry is what is to be queued.
+// entry is a request as it is queued.
 type entry struct {
-	// ID of the dispatch and Thread are required.
-	ID     string
-	Thread string
-	Tenant string
-	// Run is the run that continues, or a new one of that id. Without it the thread's waiting run continues, and else NewRun is made.
-	Run, NewRun string
-	// Follow lets Run be under way: the entry is for what it comes to. Without it such a run is refused.
-	Follow bool
-	// Agent of a new run; that of the thread's latest run when empty.
-	Agent  string
-	Parent string
-	// ParentThread is the thread above a new one.
-	ParentThread string
-	// Priority is as in [Dispatch]; 0 is the highest.
-	Priority    uint8
-	Dedupe      string
-	Origin      string
-	AvailableAt time.Time
-	MaxAttempts int
-	Request     []byte
-	Digest      string
-	// Input are the ids of the messages that it brings.
-	Input []string
+	Request
+
+	// ID is that of the dispatch, Payload the request as it is kept, and Digest distinguishes requests under one id.
+	ID, Digest string
+	Payload    []byte
 	// Claim asks for the thread at once: either it is claimed for the entry, or nothing is queued. Offer is a claim, too, and the entry is
 	// queued if it cannot be made now, or something else is queued.
 	Claim, Offer *claimRequest
 	// Interrupt is the id of the interrupt that reserved the thread for the claim.
 	Interrupt string
-
 	// OwnID and OwnRun are set if ID and NewRun were made at random.
 	OwnID, OwnRun bool
 	// Unread lets the entry be queued without a read of a thread that this process does not know: it is new, most likely, and the store
@@ -55,12 +36,12 @@ func (e *entry) Validate() error {
 	if e.ID == "" || e.Thread == "" {
 		return fmt.Errorf("%w: an entry needs an id and a thread", ErrInvalid)
 	}
-	if year := e.AvailableAt.Year(); year > maxYear {
+	if year := e.At.Year(); year > maxYear {
 		return fmt.Errorf("%w: it is to be due in the year %d; the last one is %d", ErrInvalid, year, maxYear)
 	}
 	for name, id := range map[string]string{
 		"dispatch id": e.ID, "thread": e.Thread, "tenant": e.Tenant, "run id": e.Run, "new run id": e.NewRun, "dedupe key": e.Dedupe,
-		"agent": e.Agent, "parent": e.Parent, "parent thread": e.ParentThread, "origin": e.Origin,
+		"agent": e.Agent, "parent": e.Parent, "parent thread": e.ParentThreadID, "origin": e.Origin,
 	} {
 		if err := checkID(name, id); err != nil {
 			return err
@@ -71,15 +52,12 @@ func (e *entry) Validate() error {
 
 // enqueueEntry queues an entry. The same entry again gives what became of it.
 func (q *queue) enqueueEntry(ctx context.Context, e entry) (s state, err error) {
-	ctx, end := q.observe(ctx, Operation{Name: opEnqueue, Thread: e.Thread, Dispatch: e.ID})
+	ctx, end := q.observe(ctx, Operation{Name: "enqueue", Thread: e.Thread, Dispatch: e.ID})
 	defer func() { end(false, err) }()
-	if err := cmp.Or(e.Validate(), q.fitsRequest(len(e.Request)), q.chosen(ctx, &e)); err != nil {
+	if err := cmp.Or(e.Validate(), q.fitsRequest(len(e.Payload)), q.chosen(ctx, &e)); err != nil {
 		return state{}, wrap("entry", e.ID, err)
 	}
-	e.AvailableAt = milli(e.AvailableAt)
-	if now := q.now(); e.AvailableAt.Before(now) {
-		e.AvailableAt = now
-	}
+	e.At = latest(milli(e.At), q.now())
 	known := q.memory.get(e.Thread)
 	switch {
 	case known == nil && e.Unread:
@@ -144,17 +122,17 @@ func enqueue(t *turn, e *entry) (state, error) {
 	if t.thread.Tenant == "" {
 		t.thread.Tenant = e.Tenant
 	}
-	if t.thread.Seq == 0 && e.ParentThread != e.Thread {
-		t.thread.Parent = e.ParentThread
+	if t.thread.Seq == 0 && e.ParentThreadID != e.Thread {
+		t.thread.Parent = e.ParentThreadID
 	}
 	if t.thread.CreatedAt.IsZero() {
 		t.thread.CreatedAt = t.now
 	}
 	t.thread.Seq++
 	d := Dispatch{
-		ID: e.ID, Thread: e.Thread, RunID: run.ID, Seq: t.thread.Seq, Priority: e.Priority, Epoch: t.thread.Epoch, Dedupe: e.Dedupe,
-		Origin: e.Origin, Status: Queued, AvailableAt: e.AvailableAt, MaxAttempts: max(e.MaxAttempts, 1),
-		CreatedAt: t.now, Request: e.Request, Digest: e.Digest, Own: e.OwnID,
+		ID: e.ID, Thread: e.Thread, RunID: run.ID, Seq: t.thread.Seq, Priority: uint8(int(e.Priority) + int(priorityDefault)), Epoch: t.thread.Epoch, Dedupe: e.Dedupe, //nolint:gosec // from 0 to 255
+		Origin: e.Origin, Status: Queued, AvailableAt: e.At, MaxAttempts: max(e.MaxAttempts, 1),
+		CreatedAt: t.now, Request: e.Payload, Digest: e.Digest, Own: e.OwnID,
 	}
 	t.putRun(run)
 	t.put(d)
@@ -224,10 +202,10 @@ func (t *turn) runFor(e *entry) (Run, error) {
 		id = t.thread.Open.ID
 	}
 	if r, ok := t.runs[id]; ok {
-		if r.Status == RunDone || (r.Status == RunRunning || r.Ref().Postponed()) && !e.Follow {
+		if r.Status == RunDone || (r.Status == RunRunning || r.Ref().Postponed()) && !e.decides() {
 			return Run{}, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, id)
 		}
-		r.Input = append(r.Input, e.Input...)
+		r.Input = append(r.Input, e.inputs()...)
 		return r, nil
 	}
 	if id == "" {
@@ -244,7 +222,7 @@ func (t *turn) runFor(e *entry) (Run, error) {
 		agent = t.thread.Latest.Agent
 	}
 	return Run{
-		ID: id, Thread: e.Thread, Agent: agent, Parent: e.Parent, Status: RunCreated, Input: e.Input, CreatedAt: t.now,
+		ID: id, Thread: e.Thread, Agent: agent, Parent: e.Parent, Status: RunCreated, Input: e.inputs(), CreatedAt: t.now,
 		Own: e.OwnRun && id == e.NewRun && id != e.Run,
 	}, nil
 }

@@ -48,7 +48,7 @@ func TestExecution(t *testing.T) {
 		"reconstruct_failure_cleans_worker_and_dispatches_next_queued": func(t *testing.T) {
 			s := &script{}
 			m := open(t, mailbox.Config{Runtime: s})
-			_, err := m.Enqueue(t.Context(), mailbox.Entry{ID: "broken", Thread: "t", NewRun: "r", MaxAttempts: 5, Priority: 128, Request: []byte("{")})
+			_, err := m.Enqueue(t.Context(), mailbox.Entry{ID: "broken", Request: mailbox.Request{Thread: "t", NewRun: "r", MaxAttempts: 5}, Payload: []byte("{")})
 			must(t, err)
 			next := queued(t, m, request("t", "next"))
 			must(t, m.Start(t.Context()))

@@ -75,7 +75,7 @@ func TestSubmission(t *testing.T) {
 			mem.after(1, func(ctx context.Context) {
 				_, err := other.InterruptThread(ctx, "t", mailbox.InterruptRequest{})
 				must(t, err)
-				_, err = other.Enqueue(ctx, mailbox.Entry{ID: "other", Thread: "t", NewRun: "other-run", Claim: &claim})
+				_, err = other.Enqueue(ctx, mailbox.Entry{ID: "other", Request: mailbox.Request{Thread: "t", NewRun: "other-run"}, Claim: &claim})
 				must(t, err)
 			})
 			r := request("t", "x")
@@ -92,7 +92,7 @@ func TestSubmission(t *testing.T) {
 		"submit_inline_claim_fails_when_thread_already_claimed": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			claim := mailbox.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
-			_, err := m.Enqueue(t.Context(), mailbox.Entry{ID: "other", Thread: "t", NewRun: "other-run", Claim: &claim})
+			_, err := m.Enqueue(t.Context(), mailbox.Entry{ID: "other", Request: mailbox.Request{Thread: "t", NewRun: "other-run"}, Claim: &claim})
 			must(t, err)
 			if _, err := m.Submit(t.Context(), request("t", "x")); !errors.Is(err, mailbox.ErrBusy) {
 				t.Errorf("submit gave %v", err)

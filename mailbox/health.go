@@ -121,7 +121,7 @@ func (m *Mailbox) setAside(ctx context.Context, thread string, err error) time.T
 	a.until = m.now().Add(pause)
 	m.asides[thread] = a
 	m.mu.Unlock()
-	m.event(ctx, opSetAside, thread, "", err)
+	m.event(ctx, "set_aside", thread, "", err)
 	m.cfg.Logger.WarnContext(ctx, "mailbox_thread_set_aside", "thread", thread, "failures", a.times, "pause", pause, "error", err)
 	return a.until
 }

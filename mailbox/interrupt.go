@@ -36,7 +36,7 @@ type Interruption struct {
 func (q *queue) interruptThread(ctx context.Context, thread string, i interruptRequest) (out Interruption, err error) {
 	i.ID = cmp.Or(i.ID, q.newID())
 	n := need{queued: true, dispatches: []string{i.Unless}}
-	_, err = q.change(ctx, Operation{Name: opInterrupt, Thread: thread}, n, func(t *turn) (bool, error) {
+	_, err = q.change(ctx, Operation{Name: "interrupt", Thread: thread}, n, func(t *turn) (bool, error) {
 		if t.thread.Interrupt != i.ID { // else it was made, and its answer lost: out is what it came to
 			out = interrupt(t, i)
 		}

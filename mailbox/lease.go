@@ -24,7 +24,7 @@ func (q *queue) claim(ctx context.Context, thread string, r claimRequest) (s sta
 	if r.Token == "" || r.Lease <= 0 {
 		return state{}, false, wrap("claim of thread", thread, fmt.Errorf("%w: a claim needs a token and a lease", ErrInvalid))
 	}
-	ctx, end := q.observe(ctx, Operation{Name: opClaim, Thread: thread})
+	ctx, end := q.observe(ctx, Operation{Name: "claim", Thread: thread})
 	defer func() { end(!ok, err) }()
 	known := cmp.Or(q.memory.get(thread), new(seen))
 	if !q.memory.keep(thread, known, nowClaimed) {
@@ -136,7 +136,7 @@ func (t *turn) claim(d Dispatch, r claimRequest) {
 // extend moves the end of a lease to lease from now. A claim whose thread was interrupted is not extended; its holder may still write and
 // settle until the lease is over.
 func (q *queue) extend(ctx context.Context, h hold, lease time.Duration) (c Claim, err error) {
-	_, err = q.change(ctx, Operation{Name: opRenew, Thread: h.Thread, Dispatch: h.Dispatch}, need{}, func(t *turn) (_ bool, err error) {
+	_, err = q.change(ctx, Operation{Name: "lease_renewal", Thread: h.Thread, Dispatch: h.Dispatch}, need{}, func(t *turn) (_ bool, err error) {
 		c, err = extend(t, h, lease)
 		return true, err
 	})
@@ -173,7 +173,7 @@ func about(dispatch string, err error) error { return fmt.Errorf("dispatch %.80q
 
 // expire takes a thread from a holder whose lease is over. It returns the dispatch, as it is now, or false.
 func (q *queue) expire(ctx context.Context, thread string) (s state, ok bool, err error) {
-	ok, err = q.change(ctx, Operation{Name: opReclaim, Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
+	ok, err = q.change(ctx, Operation{Name: "reclaim_dispatch", Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
 		id := expire(t)
 		s = t.state(id)
 		return id != "", nil
@@ -209,7 +209,7 @@ func expire(t *turn) string {
 
 // lapse ends the run of a thread whose time to wait is over. It returns the run, or nothing.
 func (q *queue) lapse(ctx context.Context, thread string) (run string, err error) {
-	_, err = q.change(ctx, Operation{Name: opLapse, Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
+	_, err = q.change(ctx, Operation{Name: "lapse", Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
 		run = lapse(t)
 		return run != "", nil
 	})

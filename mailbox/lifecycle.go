@@ -174,7 +174,7 @@ func (m *Mailbox) abandon(ctx context.Context) error {
 		if x.abandoned.Swap(true) {
 			continue
 		}
-		m.event(ctx, opAbandon, x.hold.Thread, x.hold.Dispatch, ErrShutdown)
+		m.event(ctx, "abandon", x.hold.Thread, x.hold.Dispatch, ErrShutdown)
 		m.cfg.Logger.ErrorContext(ctx, "mailbox_execution_abandoned", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "grace", m.cfg.Waits.Close)
 		x.events.end()
 	}

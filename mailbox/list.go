@@ -233,7 +233,7 @@ func (q *queue) due(ctx context.Context, query dueQuery) (due []Thread, next tim
 	if query.Limit <= 0 {
 		return nil, time.Time{}, context.Cause(ctx)
 	}
-	ctx, end := q.observe(ctx, Operation{Name: opDue})
+	ctx, end := q.observe(ctx, Operation{Name: "due"})
 	defer func() { end(len(due) == 0, err) }()
 	type half struct {
 		threads []Thread

@@ -30,7 +30,7 @@ func cell(thread string, s store.Snapshot, kind, key string, into any) (bool, er
 
 // Thread returns the record of a thread. That of a thread that was never used has nothing but its id.
 func (q *queue) Thread(ctx context.Context, thread string) (Thread, error) {
-	ctx, end := q.observe(ctx, Operation{Name: opLoadThread, Thread: thread})
+	ctx, end := q.observe(ctx, Operation{Name: "load_thread", Thread: thread})
 	t, _, err := q.record(ctx, thread)
 	end(false, err)
 	return t, err
@@ -45,7 +45,7 @@ func (q *queue) imageOf(ctx context.Context, thread string) (Thread, []byte, err
 
 // Dispatch returns a dispatch without its request, or false.
 func (q *queue) Dispatch(ctx context.Context, id string) (d Dispatch, ok bool, err error) {
-	ctx, end := q.observe(ctx, Operation{Name: opLoadDispatch, Dispatch: id})
+	ctx, end := q.observe(ctx, Operation{Name: "load_dispatch", Dispatch: id})
 	defer func() { end(!ok, err) }()
 	thread, found, err := q.find(ctx, indexDispatch, id)
 	if err != nil || !found {
@@ -82,18 +82,6 @@ func (q *queue) runOf(ctx context.Context, thread, id string) (t Thread, r Run, 
 	}
 	r.Data, _ = s.Cell(kindRunData, id)
 	return t, r, ok && err == nil, wrap("run", id, err)
-}
-
-// hasDispatch reports whether some thread has a dispatch of that id.
-func (q *queue) hasDispatch(ctx context.Context, id string) (bool, error) {
-	_, found, err := q.find(ctx, indexDispatch, id)
-	return found, err
-}
-
-// hasRun reports whether some thread has a run of that id.
-func (q *queue) hasRun(ctx context.Context, id string) (bool, error) {
-	_, found, err := q.find(ctx, indexRun, id)
-	return found, err
 }
 
 // find returns the thread that has an id.
@@ -146,7 +134,7 @@ func (q *queue) Count(ctx context.Context) (map[Status]int, error) {
 // were made before those, by whatever process: so of several that claim and then count, the last to claim sees the claims of all. It
 // costs the same however many dispatches there are.
 func (q *queue) Claims(ctx context.Context) (groups map[string]int, err error) {
-	ctx, end := q.observe(ctx, Operation{Name: opClaims})
+	ctx, end := q.observe(ctx, Operation{Name: "count_claims"})
 	defer func() { end(len(groups) == 0, err) }()
 	if groups, err = q.store.Count(ctx, indexClaim); err != nil {
 		return nil, fmt.Errorf("mailbox: count of claims: %w", err)

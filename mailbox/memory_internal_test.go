@@ -50,7 +50,7 @@ func TestMemory_lost(t *testing.T) {
 		}
 	}
 	one, other := of[0], of[1]
-	s, err := one.Enqueue(t.Context(), entry{ID: "d", Thread: "t", NewRun: "r", MaxAttempts: 2, Offer: &claimRequest{Token: "token", Owner: "one", Lease: time.Minute}})
+	s, err := one.Enqueue(t.Context(), entry{ID: "d", Request: Request{Thread: "t", NewRun: "r", MaxAttempts: 2}, Offer: &claimRequest{Token: "token", Owner: "one", Lease: time.Minute}})
 	if err != nil || !one.memory.of["t"].claimed {
 		t.Fatalf("%+v, %v", s, err)
 	}

@@ -5,40 +5,6 @@ import (
 	"errors"
 )
 
-// Operations. Those from opAck to opSupersede settle a claim.
-const (
-	opEnqueue      = "enqueue"
-	opClaim        = "claim"
-	opRenew        = "lease_renewal"
-	opCommit       = "commit"
-	opAck          = "ack"
-	opNack         = "nack"
-	opDeadLetter   = "dead_letter"
-	opRelease      = "release"
-	opPostpone     = "postpone"
-	opWithdraw     = "cancel_claimed"
-	opSupersede    = "supersede_claimed"
-	opInterrupt    = "interrupt"
-	opCancel       = "cancel"
-	opCancelRun    = "cancel_run"
-	opReclaim      = "reclaim_dispatch"
-	opLapse        = "lapse"
-	opReplay       = "replay"
-	opDiscard      = "discard"
-	opDrop         = "drop_thread"
-	opDescribe     = "describe_thread"
-	opPause        = "pause_thread"
-	opLoadDispatch = "load_dispatch"
-	opLoadThread   = "load_thread"
-	opDue          = "due"
-	opClaims       = "count_claims"
-	opPurge        = "purge_terminal"
-	opLive         = "live_delivery"
-	opSteer        = "steer"
-	opAbandon      = "abandon"
-	opSetAside     = "set_aside"
-)
-
 // Operation is one that begins. Thread and Dispatch are set as far as they are known.
 type Operation struct {
 	// Name is as in metrics: enqueue, claim, lease_renewal, commit, ack, nack, ... A few are not asked for: steer hands a command to a run

@@ -163,7 +163,7 @@ func TestRequest(t *testing.T) {
 		},
 		"build_dispatch_requires_prepared_run_id": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
-			_, err := m.Enqueue(t.Context(), mailbox.Entry{ID: "d", Thread: "t"})
+			_, err := m.Enqueue(t.Context(), mailbox.Entry{ID: "d", Request: mailbox.Request{Thread: "t"}})
 			if !errors.Is(err, mailbox.ErrInvalid) || !strings.Contains(err.Error(), "id of a run") {
 				t.Errorf("an entry without a run: %v", err)
 			}

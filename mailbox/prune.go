@@ -60,7 +60,7 @@ func (q *queue) delete(ctx context.Context, t Thread, seen map[string]bool) (n i
 // drop drops a thread, or not, by a rule that sees its record and when it was found damaged, with the events of its dispatches. The rule
 // returns what to write, and an error that holds all the same.
 func (q *queue) drop(ctx context.Context, thread string, rule func(store.Snapshot) (*store.Batch, error, error)) (done bool, err error) {
-	ctx, end := q.observe(ctx, Operation{Name: opDrop, Thread: thread})
+	ctx, end := q.observe(ctx, Operation{Name: "drop_thread", Thread: thread})
 	defer func() { end(!done, err) }()
 	s := store.Scan{Index: indexOrder, Group: thread}
 	ids, err := list(ctx, q, s, everything, func(ref store.Ref) (string, bool, error) { return ref.Key, true, nil })
@@ -179,7 +179,7 @@ type purgeQuery struct {
 
 // purge deletes terminal dispatches, and returns how many there were.
 func (q *queue) purge(ctx context.Context, query purgeQuery) (n int, err error) {
-	ctx, end := q.observe(ctx, Operation{Name: opPurge})
+	ctx, end := q.observe(ctx, Operation{Name: "purge_terminal"})
 	defer func() { end(n == 0, err) }()
 	for _, status := range query.Statuses {
 		if !status.Terminal() || query.Limit <= n {

@@ -179,11 +179,7 @@ func (m *Mailbox) entry(r Request, foreground bool) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	e := entry{
-		ID: r.DispatchIDHint, Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent, ParentThread: r.ParentThreadID,
-		Priority: uint8(int(r.Priority) + int(priorityDefault)), Dedupe: r.Dedupe, Origin: r.Origin, AvailableAt: r.At, //nolint:gosec // from 0 to 255
-		MaxAttempts: r.MaxAttempts, Request: payload, Follow: len(r.Messages) == 0, Unread: r.Run == "" && !r.decides() && m.Health() == nil,
-	}
+	e := entry{Request: r, ID: r.DispatchIDHint, Payload: payload, Unread: r.Run == "" && !r.decides() && m.Health() == nil}
 	if e.MaxAttempts <= 0 {
 		e.MaxAttempts = m.cfg.Retry.Attempts
 	}
@@ -199,10 +195,15 @@ func (m *Mailbox) entry(r Request, foreground bool) (entry, error) {
 	} else {
 		e.ID, e.OwnID = m.cfg.NewID(), m.ownIDs
 	}
-	for i := range r.Messages {
-		e.Input = append(e.Input, r.Messages[i].ID)
-	}
 	return e, wrap("request for thread", r.Thread, e.Validate())
+}
+
+// inputs are the ids of the messages that a request brings.
+func (r *Request) inputs() (ids []string) {
+	for i := range r.Messages {
+		ids = append(ids, r.Messages[i].ID)
+	}
+	return ids
 }
 
 // derived makes an id of an idempotency key. The key need not be kept, then.

@@ -26,7 +26,7 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	}
 	if e, err := m.entry(r, false); err != nil {
 		return Submission{}, err
-	} else if sub, done, err := m.submitted(ctx, e, r); done || err != nil {
+	} else if sub, done, err := m.submitted(ctx, e); done || err != nil {
 		return sub, err
 	}
 	d := Dispatch{ID: h.Claim.Dispatch, Thread: r.Thread, RunID: h.Open.ID}
@@ -64,7 +64,7 @@ func (m *Mailbox) deliver(ctx context.Context, d Dispatch, id string, r Request)
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Waits.Live)
 	defer cancel()
-	ctx, end := m.observe(ctx, Operation{Name: opLive, Thread: d.Thread, Dispatch: d.ID})
+	ctx, end := m.observe(ctx, Operation{Name: "live_delivery", Thread: d.Thread, Dispatch: d.ID})
 	accepted, err := m.sendCommand(ctx, d.Thread, d.ID, c)
 	end(!accepted, err)
 	return accepted, err
@@ -87,7 +87,7 @@ func (x *execution) accept(ctx context.Context, c command) (accepted bool) {
 	if !ok || err != nil {
 		return false
 	}
-	ctx, end := x.box.observe(ctx, Operation{Name: opSteer, Thread: x.hold.Thread, Dispatch: x.hold.Dispatch})
+	ctx, end := x.box.observe(ctx, Operation{Name: "steer", Thread: x.hold.Thread, Dispatch: x.hold.Dispatch})
 	defer func() {
 		if p := recover(); p != nil {
 			accepted, err = false, fmt.Errorf("mailbox: dispatch %.80q: steering panicked: %v", x.hold.Dispatch, p)

@@ -42,13 +42,13 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	if err != nil {
 		return Submission{}, err
 	}
-	if sub, done, err := m.submitted(ctx, e, r); done || err != nil {
+	if sub, done, err := m.submitted(ctx, e); done || err != nil {
 		return sub, err
 	}
 	if err := m.allowed(ctx, r); err != nil {
 		return Submission{}, err
 	}
-	if err := m.judge(ctx, r, &e, true); err != nil {
+	if err := m.judge(ctx, &e, true); err != nil {
 		return Submission{}, err
 	}
 	var interrupted Interruption
@@ -58,7 +58,7 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 		}
 	}
 	if interrupted.Found { // the same request has come at the same time
-		sub, done, err := m.submitted(ctx, e, r)
+		sub, done, err := m.submitted(ctx, e)
 		if err == nil && !done {
 			err = wrap("request for thread", r.Thread, fmt.Errorf("%w: dispatch %.80q", ErrExists, e.ID))
 		}
@@ -109,19 +109,19 @@ func (m *Mailbox) enqueue(ctx context.Context, e entry, otherwise settlement) (s
 }
 
 // submitted returns what became of a request with the same idempotency key before.
-func (m *Mailbox) submitted(ctx context.Context, e entry, r Request) (Submission, bool, error) {
-	if r.Key == "" {
+func (m *Mailbox) submitted(ctx context.Context, e entry) (Submission, bool, error) {
+	if e.Key == "" {
 		return Submission{}, false, nil
 	}
 	t, d, found, err := m.dispatchOf(ctx, e.Thread, e.ID)
 	if err != nil || !found {
 		return Submission{}, false, err
 	}
-	if err := t.Admits(r.Tenant); err != nil {
-		return Submission{}, false, wrap("request with key", r.Key, err)
+	if err := t.Admits(e.Tenant); err != nil {
+		return Submission{}, false, wrap("request with key", e.Key, err)
 	}
 	if d.Digest != e.Digest {
-		return Submission{}, false, wrap("request with key", r.Key, fmt.Errorf("%w, for another request", ErrExists))
+		return Submission{}, false, wrap("request with key", e.Key, fmt.Errorf("%w, for another request", ErrExists))
 	}
 	sub := m.submission(state{Dispatch: d, Repeated: true})
 	sub.Running = d.Status == Claimed
@@ -135,11 +135,11 @@ func (m *Mailbox) submission(s state) Submission {
 // SubmitBackground queues a run. It is executed when the thread is free and the time has come, by this process or another one: by this one
 // at once if a worker is free and nothing else is queued.
 func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, error) {
-	r, e, err := m.background(ctx, r)
+	e, err := m.background(ctx, r)
 	if err != nil {
 		return Submission{}, err
 	}
-	e.Offer = m.offer(ctx, r)
+	e.Offer = m.offer(ctx, &e.Request)
 	queued, running, err := m.enqueue(ctx, e, settlement{Verdict: verdictGiveBack})
 	if queued.Dispatch.ID == "" { // else it is queued, and what failed is left to the loop
 		return Submission{}, err
@@ -153,20 +153,20 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 }
 
 // background makes the entry of a request that is queued in the background.
-func (m *Mailbox) background(ctx context.Context, r Request) (Request, entry, error) {
+func (m *Mailbox) background(ctx context.Context, r Request) (entry, error) {
 	r, err := r.complete(m.cfg.NewID)
 	if err != nil {
-		return r, entry{}, err
+		return entry{}, err
 	}
 	e, err := m.entry(r, false)
 	if err == nil {
-		err = m.judge(ctx, r, &e, false)
+		err = m.judge(ctx, &e, false)
 	}
-	return r, e, err
+	return e, err
 }
 
 // offer reserves a worker for a request, so that it is queued and claimed by one transition if its thread is free; nil if there is none.
-func (m *Mailbox) offer(ctx context.Context, r Request) *claimRequest {
+func (m *Mailbox) offer(ctx context.Context, r *Request) *claimRequest {
 	if !m.Running() || m.pauses.has(r.Tenant) || r.At.After(m.now()) {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (m *Mailbox) giveBack(ctx context.Context, h hold) {
 // It is executed when that is committed, and never existed if it is rolled back. Nothing is executed before, so that the Submission is not
 // Running. After an error the caller rolls back.
 func (m *Mailbox) SubmitWithin(ctx context.Context, s store.Store, r Request) (Submission, error) {
-	_, e, err := m.background(ctx, r)
+	e, err := m.background(ctx, r)
 	if err != nil {
 		return Submission{}, err
 	}

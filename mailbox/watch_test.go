@@ -61,7 +61,7 @@ func notificationBlocked(t *testing.T) {
 	m := started(t, notified(mem, s, w))
 	other := open(t, mailbox.Config{Runtime: &script{}, Store: mem})
 	claim := mailbox.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
-	held, err := other.Enqueue(t.Context(), mailbox.Entry{ID: "held", Thread: "t", NewRun: "r", Claim: &claim, Request: []byte("{}")})
+	held, err := other.Enqueue(t.Context(), mailbox.Entry{ID: "held", Request: mailbox.Request{Thread: "t", NewRun: "r"}, Claim: &claim, Payload: []byte("{}")})
 	must(t, err)
 	sub := queued(t, other, request("t", "x"))
 	sleep(10 * time.Second)

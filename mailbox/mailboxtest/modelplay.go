@@ -46,6 +46,8 @@ const (
 	modelStop   = 500 * time.Millisecond
 	// modelStuck is how long a step may take.
 	modelStuck = 15 * time.Second
+	// modelShorten is for how long a schedule that went wrong is shortened.
+	modelShorten = 20 * time.Second
 )
 
 func newPlayer(ctx context.Context, one, other store.Store, name int) (*player, error) {
@@ -68,10 +70,10 @@ func newPlayer(ctx context.Context, one, other store.Store, name int) (*player, 
 	return p, nil
 }
 
-// close ends what is still executed.
-func (p *player) close(ctx context.Context) {
+// close ends what is still executed, and waits so long for it.
+func (p *player) close(ctx context.Context, wait time.Duration) {
 	close(p.hands.quit)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), modelStuck)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
 	defer cancel()
 	for _, m := range p.processes {
 		_ = m.Close(ctx) // it may have lost what it executes

@@ -90,6 +90,15 @@ func (m *model) job(n int) *modelJob {
 	return m.jobs[len(m.jobs)-1-n]
 }
 
+// stale reports whether a step is one of an execution that has lost its claim.
+func (m *model) stale(s step) bool {
+	if s.Do != doCommit && s.Do != doSettle {
+		return false
+	}
+	j := m.job(s.Token)
+	return j != nil && (m.claim == nil || m.claim.fence != j.fence)
+}
+
 // ask asks the execution of a dispatch in a process to end.
 func (m *model) ask(process int, dispatch string, cause error) {
 	if j := m.running[process]; j != nil && j.d.id == dispatch {
@@ -322,8 +331,10 @@ func (m *model) soonest(now time.Time) (at time.Time, some bool) {
 			break // what is behind it waits as long
 		}
 	}
-	if r := m.runs[m.open]; r != nil && r.status == mailbox.RunWaiting && !r.until.IsZero() && !m.came(r.until) {
-		earlier(r.until)
+	if r := m.runs[m.open]; r != nil && r.status == mailbox.RunWaiting && !r.until.IsZero() {
+		if over := time.UnixMilli(max(r.until.UnixMilli(), now.UnixMilli())); !m.came(over) {
+			earlier(over)
+		}
 	}
 	return at, some
 }

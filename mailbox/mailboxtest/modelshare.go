@@ -3,9 +3,9 @@ package mailboxtest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mortise-dev/mortise/store"
 )
@@ -61,8 +61,11 @@ func (s *share) play(ctx context.Context, alone bool) string {
 	}
 	wg.Wait()
 	defer func() {
-		for _, p := range slices.Concat(s.done, s.failed) {
-			p.close(ctx)
+		for _, p := range s.done {
+			p.close(ctx, modelStuck)
+		}
+		for _, p := range s.failed {
+			p.close(ctx, time.Second)
 		}
 	}()
 	if s.failure != "" {
@@ -118,10 +121,14 @@ func (s *share) ended(p *player, seed uint64, trouble string) {
 // explain shortens the schedule that failed, when it fails alone, too.
 func (s *share) explain(ctx context.Context) string {
 	steps, beside := schedule(s.seed), ""
+	begin := time.Now()
 	try := func(steps []step) string {
+		if time.Since(begin) > modelShorten {
+			return ""
+		}
 		p, trouble := s.playOne(ctx, steps)
 		if p != nil {
-			p.close(ctx)
+			p.close(ctx, time.Second)
 		}
 		return trouble
 	}

@@ -84,9 +84,10 @@ func schedule(seed uint64) []step {
 			}
 			continue
 		}
+		stale := m.stale(s) // which changes nothing if all is well
 		m.do(s, modelProcess(len(steps)), now)
 		after := m.snapshot()
-		if !before.equal(after) || r.IntN(modelIdle) == 0 {
+		if !before.equal(after) || stale || r.IntN(modelIdle) == 0 {
 			before, steps = after, append(steps, s)
 		}
 	}
@@ -102,7 +103,7 @@ const (
 // draw makes a step.
 func draw(r *rand.Rand, from []action) step {
 	return step{
-		Do: pick(r, from...), ID: r.IntN(modelIDs), Token: pick(r, 0, 0, 0, 1, 2), Priority: pick[uint8](r, 128, 128, 0),
+		Do: pick(r, from...), ID: r.IntN(modelIDs), Token: pick(r, 0, 0, 0, 1, 1, 2), Priority: pick[uint8](r, 128, 128, 0),
 		Dedupe: pick(r, "", "k"), Internal: r.IntN(3) == 0, Max: pick(r, 1, 3), Delay: pick(r, 0, 0, time.Second, time.Minute),
 		End:    pick(r, endAck, endAck, endAck, endRetry, endBury, endBury, endPostpone),
 		Result: pick(r, "", mailbox.RunDone, mailbox.RunWaiting, mailbox.RunWaiting), Fault: pick(r, FaultNone, FaultNone, FaultBefore, FaultAfter, FaultTwice),
