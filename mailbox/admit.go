@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // allowed refuses a foreground request that would be refused anyway, before it interrupts anything: of another tenant, for a run that it
@@ -20,7 +18,7 @@ func (m *Mailbox) allowed(ctx context.Context, r Request) error {
 	if closing {
 		return fmt.Errorf("mailbox: %w", ErrShutdown)
 	}
-	t, run, found, err := m.queue.RunOf(ctx, r.Thread, r.Run)
+	t, run, found, err := m.runOf(ctx, r.Thread, r.Run)
 	if err != nil {
 		return err
 	}
@@ -35,10 +33,10 @@ func (m *Mailbox) allowed(ctx context.Context, r Request) error {
 		// The interrupt would end the run that is to continue, under way or queued.
 		return wrap("request for thread", r.Thread, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, r.Run))
 	}
-	taken, err := m.queue.HasDispatch(ctx, r.DispatchIDHint)
+	_, taken, err := m.find(ctx, indexDispatch, r.DispatchIDHint)
 	for _, id := range []string{r.Run, r.NewRun} {
 		if err == nil && !taken && !found {
-			taken, err = m.queue.HasRun(ctx, id)
+			_, taken, err = m.find(ctx, indexRun, id)
 		}
 	}
 	if err == nil && taken {
@@ -59,7 +57,7 @@ func (m *Mailbox) held(ctx context.Context) (claims map[string]int, total int, e
 	if m.cfg.Limits.Claims <= 0 && m.cfg.Limits.TenantClaims <= 0 {
 		return nil, 0, nil
 	}
-	claims, err = m.queue.Claims(ctx)
+	claims, err = m.Claims(ctx)
 	for _, n := range claims {
 		total += n
 	}
@@ -87,13 +85,13 @@ func (m *Mailbox) full(claims map[string]int, total int) (tenants []string, left
 }
 
 // admitted counts after a claim was made, and reports whether its execution may begin. Of those that claim at once the last to count sees
-// all, see [queue.Queue.Claims], so that never more begin than may. One that may not is given back, and costs no attempt.
-func (m *Mailbox) admitted(ctx context.Context, k queue.State, otherwise queue.Settlement) (bool, error) {
+// all, see [Mailbox.Claims], so that never more begin than may. One that may not is given back, and costs no attempt.
+func (m *Mailbox) admitted(ctx context.Context, k state, otherwise settlement) (bool, error) {
 	claims, total, err := m.held(ctx)
 	if err == nil && !m.over(claims, total, k.Thread.Tenant, 0) {
 		return true, nil
 	}
-	_, settled := m.queue.Settle(context.WithoutCancel(ctx), k.Hold(), otherwise)
+	_, settled := m.settle(context.WithoutCancel(ctx), k.hold(), otherwise)
 	return false, cmp.Or(err, settled)
 }
 

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -111,7 +110,7 @@ type clockWorld struct {
 	t     *testing.T
 	mem   *timed
 	local *shifted
-	queue *queue.Queue
+	queue *mailbox.Mailbox
 	count int
 }
 
@@ -120,7 +119,7 @@ func newClockWorld(t *testing.T, skew time.Duration) *clockWorld {
 	w := &clockWorld{t: t, mem: &timed{Store: plain{memstore.New()}}, local: &shifted{}}
 	w.local.by.Store(int64(time.Minute))
 	var err error
-	w.queue, err = queue.New(queue.Config{Store: w.mem, Now: w.local.now, Skew: skew})
+	w.queue, err = mailbox.New(t.Context(), mailbox.Config{Store: w.mem, Now: w.local.now, Lease: mailbox.Lease{Skew: skew}})
 	must(t, err)
 	return w
 }
@@ -128,7 +127,7 @@ func newClockWorld(t *testing.T, skew time.Duration) *clockWorld {
 func (w *clockWorld) enqueue() (mailbox.Dispatch, error) {
 	w.count++
 	id := fmt.Sprint("d", w.count)
-	k, err := w.queue.Enqueue(w.t.Context(), queue.Entry{ID: id, Thread: "t", NewRun: "run of " + id})
+	k, err := w.queue.Enqueue(w.t.Context(), mailbox.Entry{ID: id, Request: mailbox.Request{Thread: "t", NewRun: "run of " + id}})
 	return k.Dispatch, err
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -133,6 +132,6 @@ func closeSlow(t *testing.T) {
 		t.Errorf("close gave %v", err)
 	}
 	d := wantStatus(t, m, sub.Dispatch, mailbox.Queued)
-	equal(t, "end of its claim", d.End, queue.EndReleased)
+	equal(t, "end of its claim", d.End, mailbox.EndReleased)
 	equal(t, "attempts", d.Attempts, 0)
 }

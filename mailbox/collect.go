@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // collect drops what is old.
@@ -39,16 +37,16 @@ const gcBatch = 1000
 
 // GC drops what [Retention] does not keep.
 func (m *Mailbox) GC(ctx context.Context) error {
-	now, err := m.queue.Time(ctx)
+	now, err := m.readTime(ctx)
 	if err != nil {
 		return fmt.Errorf("mailbox: gc: %w", err)
 	}
-	for _, q := range []queue.PurgeQuery{
+	for _, q := range []purgeQuery{
 		{Statuses: []Status{Acked, Cancelled, Superseded}, Before: now.Add(-m.cfg.Retention.TTL), Limit: gcBatch},
 		{Statuses: []Status{DeadLetter}, Before: now.Add(-m.cfg.Retention.DeadTTL), Limit: gcBatch},
 	} {
 		for n := gcBatch; n == gcBatch; {
-			if n, err = m.queue.Purge(ctx, q); err != nil {
+			if n, err = m.purge(ctx, q); err != nil {
 				return fmt.Errorf("mailbox: gc: %w", err)
 			}
 		}
@@ -77,7 +75,7 @@ func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
 		}
 		return now.Add(-d)
 	}
-	r := queue.Retain{
+	r := retainQuery{
 		ThreadsBefore: ago(c.Threads), Threads: c.MaxThreads, RunsBefore: ago(c.Runs), Runs: c.MaxRuns,
 		MessagesBefore: ago(c.Messages), Messages: c.MaxMessages, Limit: gcBatch,
 	}
@@ -85,7 +83,7 @@ func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
 	r.Since = m.retained
 	m.mu.Unlock()
 	for {
-		out, err := m.queue.Retain(ctx, r)
+		out, err := m.retainOnce(ctx, r)
 		if err != nil {
 			return err
 		}

@@ -8,14 +8,14 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/store"
 )
 
 // Config makes a [Mailbox]. Zero fields mean their defaults, those of its parts too.
 type Config struct {
-	// Store and Runtime are required. The caller closes them, after the Mailbox.
-	Store   store.Store
+	// Store is required. The caller closes it, after the Mailbox.
+	Store store.Store
+	// Runtime executes runs. Without one the Mailbox takes requests, lists and controls, and leaves what is queued to other processes.
 	Runtime Runtime
 	// Owner names this process among those that share the store; made up when empty.
 	Owner string
@@ -128,10 +128,11 @@ func (c *Config) complete() error {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.NewID == nil {
-		c.NewID = queue.NewID
+		c.NewID = newID
 	}
 	c.Owner = cmp.Or(c.Owner, c.NewID())
 	c.Retention.Interval = cmp.Or(c.Retention.Interval, time.Minute)
+	c.Lease.Skew = cmp.Or(c.Lease.Skew, time.Second)
 	c.Events.Pause = cmp.Or(c.Events.Pause, 100*time.Millisecond)
 	err := cmp.Or(positive([]setting[time.Duration]{
 		{"Lease.Duration", &c.Lease.Duration, 30 * time.Second},
@@ -153,20 +154,21 @@ func (c *Config) complete() error {
 		{"Retry.Attempts", &c.Retry.Attempts, 5},
 		{"Retry.Starts", &c.Retry.Starts, 1},
 		{"Limits.Workers", &c.Limits.Workers, 32},
+		{"Limits.Depth", &c.Limits.Depth, 1000},
+		{"Limits.Request", &c.Limits.Request, 8 << 20},
+		{"Limits.Commit", &c.Limits.Commit, 16 << 20},
 		{"Events.Count", &c.Events.Count, 1024},
 		{"Events.Bytes", &c.Events.Bytes, 4 << 20},
 	}))
 	switch r := c.Retention; {
 	case c.Store == nil:
 		return errors.New("mailbox: Config.Store is nil; open one of the packages in store")
-	case c.Runtime == nil:
-		return errors.New("mailbox: Config.Runtime is nil")
 	case err == nil && c.Lease.Renew >= c.Lease.Duration:
 		return fmt.Errorf("mailbox: Config.Lease.Renew is %v, and a lease lasts %v; renew at least twice in that time", c.Lease.Renew, c.Lease.Duration)
 	case min(r.Threads, r.Runs, r.Messages) < 0 || min(r.MaxThreads, r.MaxRuns, r.MaxMessages) < 0:
 		return errors.New("mailbox: Config.Retention: a bound of threads, runs or messages is negative; zero keeps all")
 	}
-	if err := queue.CheckID("owner", c.Owner); err != nil {
+	if err := checkID("owner", c.Owner); err != nil {
 		return fmt.Errorf("mailbox: Config.Owner: %w", err)
 	}
 	return err
@@ -188,20 +190,4 @@ func positive[T cmp.Ordered](list []setting[T]) (err error) {
 		}
 	}
 	return err
-}
-
-// openQueue makes the queue below a mailbox.
-func (c *Config) openQueue() (*queue.Queue, error) {
-	observers := make([]queue.Observer, len(c.Observers))
-	for i, o := range c.Observers {
-		observers[i] = o
-	}
-	q, err := queue.New(queue.Config{
-		Store: c.Store, Depth: c.Limits.Depth, RequestBytes: c.Limits.Request, CommitBytes: c.Limits.Commit, Skew: c.Lease.Skew,
-		Observers: observers, Now: c.Now, NewID: c.NewID,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("mailbox: Config.Limits: %w", err)
-	}
-	return q, nil
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -33,7 +32,7 @@ func TestConfig(t *testing.T) {
 		},
 		"wrong_values": func(t *testing.T) {
 			for name, cfg := range map[string]mailbox.Config{
-				"Store": {Runtime: &script{}}, "Runtime": {Store: memstore.New()},
+				"Store":          {Runtime: &script{}},
 				"Lease.Renew":    {Runtime: &script{}, Store: memstore.New(), Lease: mailbox.Lease{Duration: time.Second}},
 				"Limits.Workers": {Runtime: &script{}, Store: memstore.New(), Limits: mailbox.Limits{Workers: -1}},
 				"Retry.Starts":   {Runtime: &script{}, Store: memstore.New(), Retry: mailbox.Retry{Starts: -1}},
@@ -43,6 +42,17 @@ func TestConfig(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
+		},
+		"without_a_runtime": func(t *testing.T) {
+			m := open(t, mailbox.Config{Store: memstore.New()})
+			background(t, m, request("t", "x"))
+			_, err := m.Submit(t.Context(), request("t", "y"))
+			for _, err := range []error{err, m.Start(t.Context()), m.Poll(t.Context())} {
+				if !errors.Is(err, mailbox.ErrInvalid) || !strings.Contains(err.Error(), "Config.Runtime") {
+					t.Errorf("executed without a runtime: %v", err)
+				}
+			}
+			equal(t, "queued", record(t, m, "t").Queued, 1)
 		},
 		"mailbox_lifecycle_config_defaults": func(t *testing.T) {
 			for attempts, want := range map[int]time.Duration{0: 0, 3: 500 * time.Millisecond} { // one attempt, and 250 ms between
@@ -73,7 +83,7 @@ func TestConfig(t *testing.T) {
 		"inline_claim_guard_is_reasonable": func(t *testing.T) {
 			m := started(t, mailbox.Config{Runtime: &script{}, Store: memstore.New()})
 			// A process that interrupts and is killed leaves the thread reserved for a while.
-			_, err := m.Queue().Interrupt(t.Context(), "t", queue.Interrupt{Reserve: 2 * (5 * time.Second)})
+			_, err := m.InterruptThread(t.Context(), "t", mailbox.InterruptRequest{Reserve: 2 * (5 * time.Second)})
 			must(t, err)
 			sub := background(t, m, request("t", "x"))
 			sleep(2*(5*time.Second) - time.Millisecond)
@@ -83,7 +93,7 @@ func TestConfig(t *testing.T) {
 		},
 		"dispatch_status_enum_variants": func(t *testing.T) {
 			var names []string
-			for _, s := range queue.Statuses() {
+			for _, s := range mailbox.Statuses() {
 				names = append(names, string(s))
 				equal(t, "validity of "+string(s), s.Valid(), true)
 				equal(t, "terminality of "+string(s), s.Terminal(), s != mailbox.Queued && s != mailbox.Claimed)
@@ -92,7 +102,7 @@ func TestConfig(t *testing.T) {
 			equal(t, "validity of a strange one", mailbox.Status("Running").Valid(), false)
 		},
 		"dispatch_status_queued_zero": func(t *testing.T) {
-			equal(t, "the first status", queue.Statuses()[0], mailbox.Queued)
+			equal(t, "the first status", mailbox.Statuses()[0], mailbox.Queued)
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			c, err := m.Count(t.Context())
 			must(t, err)
@@ -130,7 +140,7 @@ func TestConfig(t *testing.T) {
 				mailbox.Acked: "completed", mailbox.Cancelled: "cancelled", mailbox.Superseded: "superseded", mailbox.DeadLetter: "dead_letter",
 				mailbox.Queued: "", mailbox.Claimed: "",
 			} {
-				equal(t, "outcome of "+string(status), mailbox.OutcomeOf(mailbox.Dispatch{Status: status}), want)
+				equal(t, "outcome of "+string(status), (&mailbox.Dispatch{Status: status}).Outcome(), want)
 			}
 		},
 		"mailbox_construction_depends_on_runtime_boundary_not_agent_runtime": func(t *testing.T) {
@@ -190,7 +200,7 @@ func TestErrors(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			_, err := m.SubmitBackground(t.Context(), mailbox.Request{Thread: "t"})
 			equal(t, "text", err.Error(), "mailbox: request: validation error: at least one message is required")
-			equal(t, "text", (&queue.ConflictError{Expected: 3, Actual: 4}).Error(), "version conflict: expected 3, actual 4")
+			equal(t, "text", mailbox.ConflictText(3, 4), "version conflict: expected 3, actual 4")
 			for want, err := range map[string]error{
 				"not found": mailbox.ErrNotFound, "already exists": mailbox.ErrExists, "outcome unknown": mailbox.ErrUnknownOutcome,
 				"validation error": mailbox.ErrInvalid, "thread has an active run; cannot claim inline": mailbox.ErrBusy,

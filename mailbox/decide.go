@@ -3,8 +3,6 @@ package mailbox
 import (
 	"context"
 	"errors"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // Decide hands decisions to a run: one under way takes them at once if it can, and else they are queued for it, and
@@ -13,11 +11,11 @@ import (
 // is false when there is no such run, or it has ended. It is [ErrRefused] when the run waits, and not for that, as far as the
 // [Runtime] can tell (see [Judge]).
 func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision) (bool, error) {
-	r, found, err := m.queue.Run(ctx, run)
+	r, found, err := m.Run(ctx, run)
 	if err != nil || !found || r.Status == RunDone || len(decisions) == 0 {
 		return false, err
 	}
-	t, image, err := m.queue.Image(ctx, r.Thread)
+	t, image, err := m.imageOf(ctx, r.Thread)
 	if err != nil {
 		return false, err
 	}
@@ -62,11 +60,12 @@ func (m *Mailbox) bound(run string, image []byte, list []Decision) ([]Decision, 
 // judge binds the decisions of a request that is to be queued. It refuses them when the run waits, and not for all of them: then
 // nothing that comes before they are executed can make them fit. Messages are queued all the same, and so is what was
 // queued before under the same key.
-func (m *Mailbox) judge(ctx context.Context, r Request, e *queue.Entry, foreground bool) error {
+func (m *Mailbox) judge(ctx context.Context, e *entry, foreground bool) error {
+	r := e.Request
 	if _, ok := m.cfg.Runtime.(Judge); !ok || len(r.Decisions) == 0 {
 		return nil
 	}
-	t, image, err := m.queue.Image(ctx, r.Thread)
+	t, image, err := m.imageOf(ctx, r.Thread)
 	if err != nil {
 		return err
 	}
@@ -75,16 +74,16 @@ func (m *Mailbox) judge(ctx context.Context, r Request, e *queue.Entry, foregrou
 		return nil
 	}
 	list, refusal := m.bound(open.ID, image, r.Decisions)
-	waits := open.Status == RunWaiting && !r.At.After(m.queue.Now())
+	waits := open.Status == RunWaiting && !r.At.After(m.now())
 	if refusal != nil && waits && r.decides() && !r.Late {
-		_, before, err := m.submitted(ctx, *e, r)
+		_, before, err := m.submitted(ctx, *e)
 		if err != nil || !before {
 			m.cfg.Logger.WarnContext(ctx, "mailbox_decision_refused", "thread", r.Thread, "run", open.ID)
 			return errors.Join(err, wrap("decision for run", open.ID, refusal))
 		}
 	}
 	r.Decisions, r.Mode = list, r.mode(foreground)
-	e.Request, err = m.encode(r)
+	e.Payload, err = m.encode(r)
 	return err
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -49,7 +48,7 @@ func TestExecution(t *testing.T) {
 		"reconstruct_failure_cleans_worker_and_dispatches_next_queued": func(t *testing.T) {
 			s := &script{}
 			m := open(t, mailbox.Config{Runtime: s})
-			_, err := m.Queue().Enqueue(t.Context(), queue.Entry{ID: "broken", Thread: "t", NewRun: "r", MaxAttempts: 5, Priority: 128, Request: []byte("{")})
+			_, err := m.Enqueue(t.Context(), mailbox.Entry{ID: "broken", Request: mailbox.Request{Thread: "t", NewRun: "r", MaxAttempts: 5}, Payload: []byte("{")})
 			must(t, err)
 			next := queued(t, m, request("t", "next"))
 			must(t, m.Start(t.Context()))
@@ -66,7 +65,7 @@ func TestExecution(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: s, Store: store})
 			sub := queued(t, m, request("t", "x"))
 			store.after(1, func(ctx context.Context) {
-				_, err := m.Queue().Interrupt(ctx, "t", queue.Interrupt{})
+				_, err := m.InterruptThread(ctx, "t", mailbox.InterruptRequest{})
 				must(t, err)
 			})
 			must(t, m.Start(t.Context()))
@@ -89,7 +88,7 @@ func TestExecution(t *testing.T) {
 			wantRun(t, m, sub.Run, mailbox.RunDone, mailbox.TerminationCancelled)
 			equal(t, "cancellations that went well", w.count("cancel ok"), 2)
 			equal(t, "dispatches that ended", len(w.settled), 1)
-			equal(t, "outcome", mailbox.OutcomeOf(w.settled[0].Dispatch), mailbox.Outcome("cancelled"))
+			equal(t, "outcome", w.settled[0].Dispatch.Outcome(), mailbox.Outcome("cancelled"))
 			equal(t, "its run", w.settled[0].Run.Status, mailbox.RunDone)
 		},
 		"list_dispatches_returns_entries": func(t *testing.T) {
@@ -183,12 +182,12 @@ func TestExecution(t *testing.T) {
 			}
 			lost := background(t, here, request("t", "y"))
 			sleep(time.Second)
-			thief, err := queue.New(queue.Config{Store: store, Skew: -1, Now: func() time.Time { return time.Now().Add(30 * time.Second) }})
+			thief, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Lease: mailbox.Lease{Skew: -1}, Now: func() time.Time { return time.Now().Add(30 * time.Second) }})
 			must(t, err)
 			_, expired, err := thief.Expire(t.Context(), "t")
 			must(t, err)
 			equal(t, "taken", expired, true)
-			_, claimed, err := thief.Claim(t.Context(), lost.Thread, queue.ClaimRequest{Token: "thief", Owner: "thief", Lease: time.Hour})
+			_, claimed, err := thief.Claim(t.Context(), lost.Thread, mailbox.ClaimRequest{Token: "thief", Owner: "thief", Lease: time.Hour})
 			must(t, err)
 			equal(t, "claimed", claimed, true)
 			sleep(10 * time.Second)
@@ -223,7 +222,7 @@ func TestExecution(t *testing.T) {
 			m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}})
 			sub := background(t, m, request("t", "first"))
 			sleep(0)
-			_, ok, err := m.Queue().Claim(t.Context(), "t", queue.ClaimRequest{Token: "x", Lease: time.Second})
+			_, ok, err := m.Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "x", Lease: time.Second})
 			must(t, err)
 			equal(t, "something to claim", ok, false)
 			equal(t, "executions", len(m.Executing()), 0)
@@ -323,7 +322,7 @@ func deadByExpiry(t *testing.T, fault mailboxtest.Fault) {
 	store := memstore.New()
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: store, Retry: mailbox.Retry{Attempts: 1}})
 	sub := queued(t, former, request("t", "x"))
-	_, ok, err := former.Queue().Claim(t.Context(), "t", queue.ClaimRequest{Token: "dead", Lease: time.Second})
+	_, ok, err := former.Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "dead", Lease: time.Second})
 	must(t, err)
 	equal(t, "claimed", ok, true)
 	sleep(time.Minute)

@@ -73,7 +73,7 @@ const readBatches = 8
 // directly, and those of others as the store has them, see [store.Events]. It is [ErrNotFound] when there is no such dispatch.
 // A store that shares none has those of this process, for a Feed that was attached while the dispatch was executed.
 func (m *Mailbox) Attach(ctx context.Context, dispatch string) (*Feed, error) {
-	if _, found, err := m.queue.Dispatch(ctx, dispatch); err != nil || !found {
+	if _, found, err := m.Dispatch(ctx, dispatch); err != nil || !found {
 		if err == nil {
 			err = wrap("dispatch", dispatch, ErrNotFound)
 		}
@@ -161,7 +161,7 @@ func (f *Feed) remote(ctx context.Context, seq uint64) (Event, error) {
 	if e, ok := f.paged(seq); ok {
 		return e, nil
 	}
-	d, found, err := f.box.queue.Dispatch(ctx, f.dispatch)
+	d, found, err := f.box.Dispatch(ctx, f.dispatch)
 	switch {
 	case err != nil:
 		return Event{}, err

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store"
@@ -68,15 +67,15 @@ func TestSubmission(t *testing.T) {
 			equal(t, "events", strings.Join(events(t, sub.Events), " "), "1:text:hello 2:mailbox_settled:acked")
 		},
 		"submit_inline_claim_empty_cancels_precreated_run": func(t *testing.T) {
-			claim := queue.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
+			claim := mailbox.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
 			mem := &meanwhile{Store: memstore.New()}
 			m := open(t, mailbox.Config{Runtime: &script{}, Store: plain{mem}})
 			other := open(t, mailbox.Config{Runtime: &script{}, Store: mem.Store})
 			// Another process takes the thread between the interrupt and the claim.
 			mem.after(1, func(ctx context.Context) {
-				_, err := other.Queue().Interrupt(ctx, "t", queue.Interrupt{})
+				_, err := other.InterruptThread(ctx, "t", mailbox.InterruptRequest{})
 				must(t, err)
-				_, err = other.Queue().Enqueue(ctx, queue.Entry{ID: "other", Thread: "t", NewRun: "other-run", Claim: &claim})
+				_, err = other.Enqueue(ctx, mailbox.Entry{ID: "other", Request: mailbox.Request{Thread: "t", NewRun: "other-run"}, Claim: &claim})
 				must(t, err)
 			})
 			r := request("t", "x")
@@ -92,8 +91,8 @@ func TestSubmission(t *testing.T) {
 		},
 		"submit_inline_claim_fails_when_thread_already_claimed": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
-			claim := queue.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
-			_, err := m.Queue().Enqueue(t.Context(), queue.Entry{ID: "other", Thread: "t", NewRun: "other-run", Claim: &claim})
+			claim := mailbox.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
+			_, err := m.Enqueue(t.Context(), mailbox.Entry{ID: "other", Request: mailbox.Request{Thread: "t", NewRun: "other-run"}, Claim: &claim})
 			must(t, err)
 			if _, err := m.Submit(t.Context(), request("t", "x")); !errors.Is(err, mailbox.ErrBusy) {
 				t.Errorf("submit gave %v", err)

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // health is why the store cannot be used, and since when.
@@ -87,7 +85,7 @@ func (m *Mailbox) probe(ctx context.Context) (err error) {
 	if c, ok := m.cfg.Store.(checker); ok {
 		return c.Health(ctx)
 	}
-	_, err = m.queue.Pauses(ctx)
+	_, err = m.Pauses(ctx)
 	return err
 }
 
@@ -120,10 +118,10 @@ func (m *Mailbox) setAside(ctx context.Context, thread string, err error) time.T
 	}
 	a.times++
 	pause := doubled(m.cfg.Retry.Aside, m.cfg.Retry.MaxAside, a.times, 16)
-	a.until = m.queue.Now().Add(pause)
+	a.until = m.now().Add(pause)
 	m.asides[thread] = a
 	m.mu.Unlock()
-	m.event(ctx, queue.OpSetAside, thread, "", err)
+	m.event(ctx, "set_aside", thread, "", err)
 	m.cfg.Logger.WarnContext(ctx, "mailbox_thread_set_aside", "thread", thread, "failures", a.times, "pause", pause, "error", err)
 	return a.until
 }
@@ -132,7 +130,7 @@ func (m *Mailbox) setAside(ctx context.Context, thread string, err error) time.T
 func (m *Mailbox) asideUntil(thread string) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a := m.asides[thread]; a.until.After(m.queue.Now()) {
+	if a := m.asides[thread]; a.until.After(m.now()) {
 		return a.until
 	}
 	return time.Time{}

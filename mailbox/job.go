@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -57,9 +56,9 @@ type Job struct {
 // finds what led to whatever is in the log.
 func (j *Job) Commit(ctx context.Context, c Commit) error {
 	j.x.share(ctx)
-	err := j.x.box.queue.Commit(ctx, j.x.hold, c)
+	err := j.x.box.commit(ctx, j.x.hold, c)
 	if errors.Is(err, ErrConflict) {
-		if h, lookup := j.x.box.queue.Thread(ctx, j.x.hold.Thread); lookup == nil && (h.Claim == nil || h.Claim.Token != j.x.hold.Token) {
+		if h, lookup := j.x.box.Thread(ctx, j.x.hold.Thread); lookup == nil && (h.Claim == nil || h.Claim.Token != j.x.hold.Token) {
 			j.x.cancel(ErrLeaseLost)
 		}
 	}
@@ -74,18 +73,18 @@ func (j *Job) Keeps(s store.Store) bool {
 
 // Load returns the record and the image of the thread.
 func (j *Job) Load(ctx context.Context) (Thread, []byte, error) {
-	return j.x.box.queue.Image(ctx, j.x.hold.Thread)
+	return j.x.box.imageOf(ctx, j.x.hold.Thread)
 }
 
 // LoadRun returns a run of the thread with its data, or false.
 func (j *Job) LoadRun(ctx context.Context, id string) (Run, bool, error) {
-	_, r, found, err := j.x.box.queue.RunOf(ctx, j.x.hold.Thread, id)
+	_, r, found, err := j.x.box.runOf(ctx, j.x.hold.Thread, id)
 	return r, found, err
 }
 
 // Log lists messages of the thread's log by Seq, from the one at from, limit at most.
 func (j *Job) Log(ctx context.Context, from, limit int) ([]Message, error) {
-	return j.x.box.queue.Messages(ctx, j.x.hold.Thread, from, limit)
+	return j.x.box.Messages(ctx, j.x.hold.Thread, from, limit)
 }
 
 // Emit sends an event to readers of the run's stream, in this process or, a little later, in others. It never waits.
@@ -100,8 +99,8 @@ func (j *Job) Suspended(yes bool) {
 
 // Reasons of runs that wait for a time, or for an operator. Their dispatch is still queued.
 const (
-	WaitRate  = queue.WaitRate
-	WaitPause = queue.WaitPause
+	WaitRate  = "rate_limit"
+	WaitPause = "manual_pause"
 )
 
 // postponed is an error with the time of the next execution.

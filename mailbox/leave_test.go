@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -95,5 +94,5 @@ func leftByClose(t *testing.T) {
 	s.wantRan(t)
 	d := wantStatus(t, former, sub.Dispatch, mailbox.Queued)
 	equal(t, "attempts", d.Attempts, 0)
-	equal(t, "end of its claim", d.End, queue.EndReleased)
+	equal(t, "end of its claim", d.End, mailbox.EndReleased)
 }

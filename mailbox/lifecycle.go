@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // life is the time between a start and a stop.
@@ -23,6 +21,9 @@ type life struct {
 // nothing, when it cannot read that. Threads that fail by themselves are logged, and tried again later. Starting again does nothing; a Start
 // while another one is under way waits for it. When it has returned, ctx has no meaning for the Mailbox any more.
 func (m *Mailbox) Start(ctx context.Context) error {
+	if err := m.executes(); err != nil {
+		return err
+	}
 	if err := m.enter(ctx); err != nil {
 		return fmt.Errorf("mailbox: start: %w", err)
 	}
@@ -46,7 +47,7 @@ func (m *Mailbox) Start(ctx context.Context) error {
 func (m *Mailbox) begin() {
 	ctx, stop := context.WithCancel(m.base)
 	l, former := &life{stop: stop, done: make(chan struct{})}, m.life
-	m.life, m.started = l, true
+	m.life, m.started, m.polls = l, true, true
 	l.loops.Go(func() { m.schedule(ctx) })
 	if m.cfg.Retention.Interval > 0 {
 		l.loops.Go(func() { m.collect(ctx) })
@@ -68,11 +69,11 @@ func (m *Mailbox) Running() bool {
 	return m.started && !m.closing
 }
 
-// wasStarted reports whether the Mailbox executes what is queued, or did: one that was never started has nothing that continues a run later.
-func (m *Mailbox) wasStarted() bool {
+// polled reports whether the Mailbox executes what is queued, or did.
+func (m *Mailbox) polled() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.life != nil
+	return m.polls
 }
 
 // Stop takes nothing from the queue any more, and waits until the loops and Config.Retention.Maintain have ended. What is being executed
@@ -173,7 +174,7 @@ func (m *Mailbox) abandon(ctx context.Context) error {
 		if x.abandoned.Swap(true) {
 			continue
 		}
-		m.event(ctx, queue.OpAbandon, x.hold.Thread, x.hold.Dispatch, ErrShutdown)
+		m.event(ctx, "abandon", x.hold.Thread, x.hold.Dispatch, ErrShutdown)
 		m.cfg.Logger.ErrorContext(ctx, "mailbox_execution_abandoned", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "grace", m.cfg.Waits.Close)
 		x.events.end()
 	}

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -217,7 +216,7 @@ func startsExpired(t *testing.T) {
 	store := memstore.New()
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: store})
 	sub := queued(t, former, request("t", "x"))
-	_, ok, err := former.Queue().Claim(t.Context(), "t", queue.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
+	_, ok, err := former.Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
 	must(t, err)
 	equal(t, "claimed", ok, true)
 	sleep(time.Minute)

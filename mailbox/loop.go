@@ -6,8 +6,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // wake asks the loop to poll now.
@@ -32,7 +30,7 @@ func (m *Mailbox) schedule(ctx context.Context) {
 		}
 		pause := m.cfg.Poll
 		if !next.IsZero() {
-			pause = min(pause, max(next.Sub(m.queue.Now()), 0))
+			pause = min(pause, max(next.Sub(m.now()), 0))
 		}
 		if !wait(ctx, pause, m.poke) {
 			return
@@ -46,7 +44,7 @@ const watchPause = 250 * time.Millisecond
 // watch polls as soon as a process has made something due, this one too. What it misses, the next poll finds.
 func (m *Mailbox) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		notifications, err := m.queue.Watch(ctx)
+		notifications, err := m.watchDue(ctx)
 		if err != nil {
 			m.warn(ctx, "mailbox_not_watching", err)
 			wait(ctx, watchPause)
@@ -56,6 +54,20 @@ func (m *Mailbox) watch(ctx context.Context) {
 			m.wake()
 		}
 	}
+}
+
+// Poll does once what a Mailbox does between Start and Stop whenever something is due: it ends claims and waits whose time is over, and claims
+// what is queued, as far as workers are free. It returns when that is done; what it has begun continues. It is for a program that is woken by a
+// scheduler of its own: call it until nothing is queued, then Close.
+func (m *Mailbox) Poll(ctx context.Context) error {
+	if err := m.executes(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.polls = true
+	m.mu.Unlock()
+	_, err := m.round(ctx)
+	return err
 }
 
 // round polls once for all that is due and returns when to poll again.
@@ -83,19 +95,19 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	if left > 0 {
 		free = min(free, left)
 	}
-	now, err := m.queue.Time(ctx)
+	now, err := m.readTime(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
 	limit := free + m.asideCount(now)
-	due, next, err := m.queue.Due(ctx, queue.DueQuery{By: now, Skip: append(skip, full...), Limit: limit})
+	due, next, err := m.due(ctx, dueQuery{By: now, Skip: append(skip, full...), Limit: limit})
 	if err != nil {
 		return time.Time{}, err
 	}
 	m.available(ctx)
 	moved, later, err := m.each(ctx, due, free)
 	if errors.Is(err, errCrowded) {
-		return m.queue.Now().Add(jitter(m.cfg.Poll)), nil
+		return m.now().Add(jitter(m.cfg.Poll)), nil
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -106,7 +118,7 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 			m.wake()
 		}
 	}
-	return queue.Earliest(next, later), nil
+	return earliest(next, later), nil
 }
 
 // claimers is how many threads a process polls at once: a claim is a round trip to the store, and workers wait for it.
@@ -126,7 +138,7 @@ func (m *Mailbox) each(ctx context.Context, due []Thread, most int) (moved bool,
 	note := func(did bool, again time.Time, failure error) {
 		mu.Lock()
 		defer mu.Unlock()
-		moved, later, err = moved || did, queue.Earliest(later, again), cmp.Or(err, failure)
+		moved, later, err = moved || did, earliest(later, again), cmp.Or(err, failure)
 	}
 	for i := range due {
 		if until := m.asideUntil(due[i].ID); !until.IsZero() {
@@ -194,8 +206,8 @@ func (m *Mailbox) room() (free int, skip []string) {
 // checkClock warns of a local clock that differs from the store's by more than [Lease] allows, once for each time that it was set.
 // It returns the difference of which it has warned.
 func (m *Mailbox) checkClock(ctx context.Context, warned time.Duration) time.Duration {
-	ahead := m.queue.Ahead()
-	bound := m.queue.Limits().Skew
+	ahead := m.ahead()
+	bound := m.skew
 	if ahead.Abs() <= bound || (ahead-warned).Abs() <= bound {
 		return warned
 	}

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // Mailbox takes requests, and executes them with a [Runtime]. Make one with [New].
 type Mailbox struct {
-	cfg   Config
-	queue *queue.Queue
+	*queue
+
+	cfg Config
 	// ownIDs is set if Config.NewID is the default: its ids are random.
 	ownIDs bool
 
@@ -37,6 +36,8 @@ type Mailbox struct {
 	// life is the latest, nil before the first start; started is set between a start and a stop.
 	life    *life
 	started bool
+	// polls is set once the Mailbox executes what is queued: one that never did has nothing that continues a run later.
+	polls bool
 
 	// changing has an entry while a start or a stop is under way. poke asks the loop to poll
 	// now. work are the executions.
@@ -57,17 +58,22 @@ func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	if err := m.cfg.complete(); err != nil {
 		return nil, err
 	}
-	var err error
-	if m.queue, err = m.cfg.openQueue(); err != nil {
-		return nil, err
-	}
+	m.queue = newQueue(&m.cfg)
 	m.base, m.finish = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.pump = newPump(m)
 	return m, nil
 }
 
-func (m *Mailbox) claimRequest() queue.ClaimRequest {
-	return queue.ClaimRequest{Token: m.cfg.NewID(), Owner: m.cfg.Owner, Lease: m.cfg.Lease.Duration, Instance: m.cfg.NewID()}
+func (m *Mailbox) claimRequest() claimRequest {
+	return claimRequest{Token: m.cfg.NewID(), Owner: m.cfg.Owner, Lease: m.cfg.Lease.Duration, Instance: m.cfg.NewID()}
+}
+
+// executes refuses to execute without a runtime.
+func (m *Mailbox) executes() error {
+	if m.cfg.Runtime == nil {
+		return fmt.Errorf("mailbox: %w: Config.Runtime is nil, so that this process executes nothing", ErrInvalid)
+	}
+	return nil
 }
 
 // reserve takes a worker. A foreground request gets one beyond the bounds, since its caller waits.
@@ -142,7 +148,7 @@ func (m *Mailbox) streamOf(dispatch string) *stream {
 // is then.
 func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) {
 	for {
-		d, found, err := m.queue.Dispatch(ctx, dispatch)
+		d, found, err := m.Dispatch(ctx, dispatch)
 		switch {
 		case err != nil:
 			return d, err

@@ -2,8 +2,6 @@ package mailbox
 
 import (
 	"context"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // Observer receives what a mailbox does: package mailboxmetrics counts it, mailboxtrace makes spans of it. Its methods are called from many
@@ -33,7 +31,7 @@ func (m *Mailbox) observed(ctx context.Context, j *Job) (_ context.Context, end 
 
 // event passes something to the observers that is no operation on the store.
 func (m *Mailbox) event(ctx context.Context, name, thread, dispatch string, err error) {
-	_, end := m.queue.Begin(ctx, Operation{Name: name, Thread: thread, Dispatch: dispatch})
+	_, end := m.observe(ctx, Operation{Name: name, Thread: thread, Dispatch: dispatch})
 	end(false, err)
 }
 
@@ -50,8 +48,8 @@ const (
 	outcomeDeadLetter     Outcome = "dead_letter"
 )
 
-// OutcomeOf returns how a dispatch came out, or the empty string while it is not terminal.
-func OutcomeOf(d Dispatch) Outcome {
+// Outcome returns how a dispatch came out, or the empty string while it is not terminal.
+func (d *Dispatch) Outcome() Outcome {
 	switch d.Status {
 	case Acked:
 		return outcomeCompleted
@@ -67,11 +65,11 @@ func OutcomeOf(d Dispatch) Outcome {
 }
 
 // outcomeBy is how an execution came out that is settled so.
-func outcomeBy(v queue.Verdict, err error) Outcome {
+func outcomeBy(v verdict, err error) Outcome {
 	switch v {
-	case queue.Withdraw:
+	case verdictWithdraw:
 		return outcomeCancelled
-	case queue.Supersede:
+	case verdictSupersede:
 		return outcomeSuperseded
 	default:
 		return Classify(err)

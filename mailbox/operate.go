@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // Cancel cancels a dispatch: one that is queued at once, one that is executed by asking it to stop. It is durable: the execution stops at the
 // latest when its lease is to be renewed. It reports whether there was something to cancel.
 func (m *Mailbox) Cancel(ctx context.Context, dispatch string) (bool, error) {
-	k, ok, err := m.queue.Cancel(ctx, dispatch, "cancelled")
+	k, ok, err := m.cancel(ctx, dispatch, "cancelled")
 	if ok && k.Dispatch.Status == Claimed {
 		m.ask(dispatch, stopped("cancelled"))
 	}
@@ -23,11 +22,11 @@ func (m *Mailbox) Cancel(ctx context.Context, dispatch string) (bool, error) {
 
 // CancelRun cancels a run: what it does, what is queued for it, or its waiting.
 func (m *Mailbox) CancelRun(ctx context.Context, run string) (some bool, err error) {
-	r, found, err := m.queue.Run(ctx, run)
+	r, found, err := m.Run(ctx, run)
 	if err != nil || !found {
 		return false, err
 	}
-	list, err := m.queue.Dispatches(ctx, DispatchQuery{Thread: r.Thread, Statuses: []Status{Queued, Claimed}, Limit: m.queue.Limits().Depth + 1})
+	list, err := m.Dispatches(ctx, DispatchQuery{Thread: r.Thread, Statuses: []Status{Queued, Claimed}, Limit: math.MaxInt})
 	for i := range list {
 		if err == nil && list[i].RunID == run {
 			var ok bool
@@ -38,13 +37,13 @@ func (m *Mailbox) CancelRun(ctx context.Context, run string) (some bool, err err
 	if err != nil {
 		return some, wrap("run", run, err)
 	}
-	waited, err := m.queue.CancelRun(ctx, r.Thread, run, "cancelled")
+	waited, err := m.endWait(ctx, r.Thread, run, "cancelled")
 	return some || waited, err
 }
 
 // CancelThread cancels the run that a thread has.
 func (m *Mailbox) CancelThread(ctx context.Context, thread string) (bool, error) {
-	h, err := m.queue.Thread(ctx, thread)
+	h, err := m.Thread(ctx, thread)
 	if err != nil || h.Open.ID == "" {
 		return false, err
 	}
@@ -53,12 +52,12 @@ func (m *Mailbox) CancelThread(ctx context.Context, thread string) (bool, error)
 
 // DeadLetters lists dead letters by the time of their end, after that one.
 func (m *Mailbox) DeadLetters(ctx context.Context, after Dispatch, limit int) ([]Dispatch, error) {
-	return m.queue.Dispatches(ctx, DispatchQuery{Statuses: []Status{DeadLetter}, After: after, Limit: limit})
+	return m.Dispatches(ctx, DispatchQuery{Statuses: []Status{DeadLetter}, After: after, Limit: limit})
 }
 
 // Replay queues a dead letter again, for a new run.
 func (m *Mailbox) Replay(ctx context.Context, dispatch string) (Submission, error) {
-	k, err := m.queue.Replay(ctx, dispatch, m.cfg.NewID())
+	k, err := m.replay(ctx, dispatch, m.cfg.NewID())
 	if err != nil {
 		return Submission{}, err
 	}
@@ -66,20 +65,15 @@ func (m *Mailbox) Replay(ctx context.Context, dispatch string) (Submission, erro
 	return m.submission(k), nil
 }
 
-// Discard gives a dead letter up.
-func (m *Mailbox) Discard(ctx context.Context, dispatch string) error {
-	return m.queue.Discard(ctx, dispatch)
-}
-
 // Interrupt stops what a thread does and supersedes what users have queued for it.
 // What the program itself has queued, such as the results of tasks, stays.
 func (m *Mailbox) Interrupt(ctx context.Context, thread string) (Interruption, error) {
-	return m.interrupt(ctx, thread, queue.Interrupt{})
+	return m.interrupt(ctx, thread, interruptRequest{})
 }
 
-func (m *Mailbox) interrupt(ctx context.Context, thread string, i queue.Interrupt) (Interruption, error) {
+func (m *Mailbox) interrupt(ctx context.Context, thread string, i interruptRequest) (Interruption, error) {
 	i.Keep = func(d Dispatch) bool { return d.Origin == OriginInternal }
-	out, err := m.queue.Interrupt(ctx, thread, i)
+	out, err := m.interruptThread(ctx, thread, i)
 	if err != nil {
 		return out, err
 	}
@@ -110,7 +104,7 @@ const (
 
 // yield interrupts a thread and waits until it is free, unless it has the dispatch for which it is asked.
 func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (Interruption, error) {
-	out, err := m.interrupt(ctx, thread, queue.Interrupt{Reserve: 2 * m.cfg.Waits.Stop, Unless: dispatch})
+	out, err := m.interrupt(ctx, thread, interruptRequest{Reserve: 2 * m.cfg.Waits.Stop, Unless: dispatch})
 	if err != nil || out.Active == nil {
 		return out, err
 	}
@@ -119,7 +113,7 @@ func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (Interrupt
 	defer cancel()
 	for polls := 1; ; polls++ {
 		if polls%recallPolls == 0 { // it may not have listened yet when it was notified
-			m.queue.Recall(ctx, thread, active)
+			m.recall(ctx, thread, active)
 		}
 		var done <-chan struct{}
 		pause := stopPoll
@@ -129,14 +123,14 @@ func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (Interrupt
 		if !wait(ctx, pause, done) {
 			return out, wrap("thread", thread, errors.Join(ErrBusy, context.Cause(ctx)))
 		}
-		h, err := m.queue.Thread(ctx, thread)
+		h, err := m.Thread(ctx, thread)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return out, wrap("thread", thread, errors.Join(ErrBusy, err))
 		case err != nil, h.Claim == nil, h.Claim.Token != out.Active.Token:
 			return out, err
-		case h.Claim.Until.Before(m.queue.Now()):
-			if _, _, err := m.queue.Expire(ctx, thread); err != nil {
+		case h.Claim.Until.Before(m.now()):
+			if _, _, err := m.expire(ctx, thread); err != nil {
 				return out, err
 			}
 		}
@@ -147,7 +141,7 @@ func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (Interrupt
 // nothing of it is claimed until [Mailbox.ResumeThread]. What is submitted in the background is queued. Pausing again does nothing. A
 // thread without a dispatch is [ErrNotFound].
 func (m *Mailbox) PauseThread(ctx context.Context, thread string) (Thread, error) {
-	s, err := m.queue.Pause(ctx, thread, true)
+	s, err := m.pause(ctx, thread, true)
 	if err == nil && s.Claim != nil {
 		m.ask(s.Dispatch.ID, ErrPaused)
 	}
@@ -156,7 +150,7 @@ func (m *Mailbox) PauseThread(ctx context.Context, thread string) (Thread, error
 
 // ResumeThread ends the pause of a thread. Its run continues where it was.
 func (m *Mailbox) ResumeThread(ctx context.Context, thread string) (Thread, error) {
-	s, err := m.queue.Pause(ctx, thread, false)
+	s, err := m.pause(ctx, thread, false)
 	m.wake()
 	return s.Thread, err
 }
@@ -172,11 +166,8 @@ func (m *Mailbox) Resume(ctx context.Context, tenant string) error {
 	return m.setPause(ctx, tenant, false)
 }
 
-// Pauses lists the tenants that are paused; an empty one is for all. It may lag by Config.Poll.
-func (m *Mailbox) Pauses(ctx context.Context) ([]string, error) { return m.queue.Pauses(ctx) }
-
 func (m *Mailbox) setPause(ctx context.Context, tenant string, pause bool) error {
-	if err := m.queue.PauseTenant(ctx, tenant, pause); err != nil {
+	if err := m.pauseTenant(ctx, tenant, pause); err != nil {
 		return err
 	}
 	m.pauses.mu.Lock()
@@ -206,7 +197,7 @@ func (m *Mailbox) paused(ctx context.Context) (tenants []string, all bool, err e
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := time.Now(); now.Sub(p.read) >= m.cfg.Poll {
-		if p.tenants, err = m.queue.Pauses(ctx); err != nil {
+		if p.tenants, err = m.Pauses(ctx); err != nil {
 			return nil, false, err
 		}
 		p.read = now

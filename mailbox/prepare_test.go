@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -155,7 +154,7 @@ func TestRequest(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			sub := queued(t, m, request("t", "x"))
 			d := wantStatus(t, m, sub.Dispatch, mailbox.Queued)
-			equal(t, "priority", d.Priority, queue.PriorityDefault)
+			equal(t, "priority", d.Priority, mailbox.PriorityDefault)
 			equal(t, "numbers", [3]int{d.Attempts, d.MaxAttempts, int(d.Epoch)}, [3]int{0, 5, 0})
 			equal(t, "what it has not", d.Dedupe+d.LastError+d.Token+d.Owner+d.Instance+string(d.RunStatus)+d.Termination+d.Response+d.RunError, "")
 			equal(t, "due", d.AvailableAt, time.Now().UTC())
@@ -164,7 +163,7 @@ func TestRequest(t *testing.T) {
 		},
 		"build_dispatch_requires_prepared_run_id": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
-			_, err := m.Queue().Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t"})
+			_, err := m.Enqueue(t.Context(), mailbox.Entry{ID: "d", Request: mailbox.Request{Thread: "t"}})
 			if !errors.Is(err, mailbox.ErrInvalid) || !strings.Contains(err.Error(), "id of a run") {
 				t.Errorf("an entry without a run: %v", err)
 			}

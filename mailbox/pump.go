@@ -128,7 +128,7 @@ func (p *pump) add(ctx context.Context, list []*stream) error {
 		if b != nil {
 			of[s] = b
 			one := *b
-			one.At = p.box.queue.Now()
+			one.At = p.box.now()
 			batches = append(batches, one)
 		}
 	}

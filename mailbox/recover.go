@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // waitTasks is what a run waits for that has tasks in the background, as package agent has it.
@@ -40,11 +38,11 @@ func (m *Mailbox) recovered(ctx context.Context) error {
 
 // recoverAll returns the errors of threads apart from one of the store, with which it ends.
 func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err error) {
-	now, err := m.queue.Time(ctx)
+	now, err := m.readTime(ctx)
 	if err != nil {
 		return 0, nil, fmt.Errorf("mailbox: recovery: %w", err)
 	}
-	due, _, err := m.queue.Due(ctx, queue.DueQuery{By: now, Limit: recoverBatch})
+	due, _, err := m.due(ctx, dueQuery{By: now, Limit: recoverBatch})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -52,7 +50,7 @@ func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err er
 		if due[i].Claim == nil || m.renews(due[i]) {
 			continue
 		}
-		_, ok, err := m.queue.Expire(ctx, due[i].ID)
+		_, ok, err := m.expire(ctx, due[i].ID)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return n, failed, err
@@ -79,7 +77,7 @@ func (m *Mailbox) wakeWaiting(ctx context.Context) (woken int, errs []error, err
 		m.unwoken = left
 	}()
 	for q := (ThreadQuery{Wait: waitTasks, Limit: recoverBatch}); ; {
-		threads, err := m.queue.Threads(ctx, q)
+		threads, err := m.Threads(ctx, q)
 		if err != nil {
 			return woken, errs, fmt.Errorf("mailbox: threads that wait: %w", err)
 		}
@@ -119,7 +117,7 @@ func (m *Mailbox) wakeLeft(ctx context.Context) {
 	m.mu.Unlock()
 	var same, unread []Thread
 	for _, h := range threads {
-		switch now, err := m.queue.Thread(ctx, h.ID); {
+		switch now, err := m.Thread(ctx, h.ID); {
 		case err != nil:
 			unread = append(unread, h)
 		case now.Open.ID == h.Open.ID && now.UpdatedAt.Equal(h.UpdatedAt):
@@ -137,7 +135,7 @@ func (m *Mailbox) wakeRun(ctx context.Context, h Thread) (bool, error) {
 	if h.Claim != nil || h.Queued > 0 {
 		return false, nil // it continues anyway
 	}
-	run, found, err := m.queue.Run(ctx, h.Open.ID)
+	run, found, err := m.Run(ctx, h.Open.ID)
 	if err != nil || !found || run.Status != RunWaiting {
 		return false, err
 	}

@@ -7,22 +7,25 @@ import (
 	"time"
 )
 
-// keepLease renews the lease until ctx is done. When the store fails it continues
-// trying, faster; when the lease is over all the same, the execution ends, also if the store has not answered yet.
-func (x *execution) keepLease(ctx context.Context) {
-	x.renewing.Store(true)
-	defer x.renewing.Store(false)
-	until := x.claimed.Claim.Until
-	over := time.AfterFunc(until.Sub(x.box.queue.Now()), func() {
+// expire ends the execution when its lease is over.
+func (x *execution) expire() *time.Timer {
+	return time.AfterFunc(x.claimed.Claim.Until.Sub(x.box.now()), func() {
 		x.cancel(fmt.Errorf("%w: it was not renewed in time", ErrLeaseLost))
 	})
+}
+
+// keepLease renews the lease until ctx is done. When the store fails it continues
+// trying, faster; when the lease is over all the same, the execution ends, also if the store has not answered yet.
+func (x *execution) keepLease(ctx context.Context, over *time.Timer) {
+	defer x.renewing.Store(false)
 	defer over.Stop()
-	pause := x.box.cfg.Lease.Renew
+	until, pause := x.claimed.Claim.Until, x.box.cfg.Lease.Renew
 	for {
 		if !wait(ctx, pause, x.renew) {
 			return
 		}
-		claim, err := x.box.queue.Extend(ctx, x.hold, x.lease())
+		asked, lease := time.Now(), x.lease()
+		claim, err := x.box.extend(ctx, x.hold, lease)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -34,16 +37,16 @@ func (x *execution) keepLease(ctx context.Context) {
 			return
 		case err == nil:
 			until, pause = claim.Until, x.box.cfg.Lease.Renew
-			over.Reset(until.Sub(x.box.queue.Now()))
+			over.Reset(lease - time.Since(asked))
 		case errors.Is(err, ErrConflict) && claim.Token == x.hold.Token:
 			x.cancel(stopped("interrupted"))
 			return
-		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !x.box.queue.Now().Before(until):
+		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !x.box.now().Before(until):
 			x.cancel(fmt.Errorf("%w: %w", ErrLeaseLost, err))
 			return
 		default:
 			x.box.warn(ctx, "mailbox_lease_not_renewed", err, "thread", x.hold.Thread, "dispatch", x.hold.Dispatch)
-			pause = min(max(until.Sub(x.box.queue.Now())/4, 10*time.Millisecond), x.box.cfg.Lease.Renew)
+			pause = min(max(until.Sub(x.box.now())/4, 10*time.Millisecond), x.box.cfg.Lease.Renew)
 		}
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // OriginInternal is the origin of requests of the program itself: an interrupt keeps them in the queue.
@@ -122,7 +120,7 @@ func (r Request) complete(newID func() string) (Request, error) {
 		if r.Messages[i].ID == "" {
 			r.Messages[i].ID = r.messageID(i, newID)
 		}
-		if err := queue.CheckID("message id", r.Messages[i].ID); err != nil {
+		if err := checkID("message id", r.Messages[i].ID); err != nil {
 			return r, fmt.Errorf("mailbox: request: %w", err)
 		}
 		if id := r.Messages[i].ID; seen[id] {
@@ -139,8 +137,8 @@ func (r Request) checkNames() error {
 		return fmt.Errorf("%w: it has the dispatch id hint %.80q and a key, of which that id is made; leave one of them out", ErrInvalid, r.DispatchIDHint)
 	}
 	return cmp.Or(
-		queue.CheckID("transport request id", r.TransportRequestID), queue.CheckID("sender id", r.SenderID),
-		queue.CheckID("parent thread id", r.ParentThreadID), queue.CheckID("dispatch id hint", r.DispatchIDHint),
+		checkID("transport request id", r.TransportRequestID), checkID("sender id", r.SenderID),
+		checkID("parent thread id", r.ParentThreadID), checkID("dispatch id hint", r.DispatchIDHint),
 	)
 }
 
@@ -169,23 +167,19 @@ func (r Request) mode(foreground bool) string {
 }
 
 // entry is what is queued for a request.
-func (m *Mailbox) entry(r Request, foreground bool) (queue.Entry, error) {
+func (m *Mailbox) entry(r Request, foreground bool) (entry, error) {
 	same := r
 	same.Trace, same.TransportRequestID = nil, "" // another try of the same request has others
 	asked, err := m.encode(same)
 	if err != nil {
-		return queue.Entry{}, err
+		return entry{}, err
 	}
 	r.Mode = r.mode(foreground)
 	payload, err := m.encode(r)
 	if err != nil {
-		return queue.Entry{}, err
+		return entry{}, err
 	}
-	e := queue.Entry{
-		ID: r.DispatchIDHint, Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent, ParentThread: r.ParentThreadID,
-		Priority: uint8(int(r.Priority) + int(queue.PriorityDefault)), Dedupe: r.Dedupe, Origin: r.Origin, AvailableAt: r.At, //nolint:gosec // from 0 to 255
-		MaxAttempts: r.MaxAttempts, Request: payload, Follow: len(r.Messages) == 0, Unread: r.Run == "" && !r.decides() && m.Health() == nil,
-	}
+	e := entry{Request: r, ID: r.DispatchIDHint, Payload: payload, Unread: r.Run == "" && !r.decides() && m.Health() == nil}
 	if e.MaxAttempts <= 0 {
 		e.MaxAttempts = m.cfg.Retry.Attempts
 	}
@@ -201,10 +195,15 @@ func (m *Mailbox) entry(r Request, foreground bool) (queue.Entry, error) {
 	} else {
 		e.ID, e.OwnID = m.cfg.NewID(), m.ownIDs
 	}
-	for i := range r.Messages {
-		e.Input = append(e.Input, r.Messages[i].ID)
-	}
 	return e, wrap("request for thread", r.Thread, e.Validate())
+}
+
+// inputs are the ids of the messages that a request brings.
+func (r *Request) inputs() (ids []string) {
+	for i := range r.Messages {
+		ids = append(ids, r.Messages[i].ID)
+	}
+	return ids
 }
 
 // derived makes an id of an idempotency key. The key need not be kept, then.
@@ -219,7 +218,7 @@ func (m *Mailbox) encode(r Request) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mailbox: request: %w: %w", ErrInvalid, err)
 	}
-	if err := m.queue.Limits().FitsRequest(len(payload)); err != nil {
+	if err := m.fitsRequest(len(payload)); err != nil {
 		return nil, fmt.Errorf("mailbox: request: %w", err)
 	}
 	return payload, nil

@@ -8,17 +8,15 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // execution is a dispatch that this process executes.
 type execution struct {
 	box       *Mailbox
-	claimed   queue.State
-	hold      queue.Hold
+	claimed   state
+	hold      hold
 	events    *stream
-	cancel    context.CancelCauseFunc
+	end       context.CancelCauseFunc
 	suspended atomic.Bool
 	// renewing is set while its lease is kept.
 	renewing atomic.Bool
@@ -32,14 +30,14 @@ type execution struct {
 
 // spawn executes a claimed dispatch. A worker was reserved for it. The execution
 // outlives the call that led to it, and ends with the Mailbox.
-func (m *Mailbox) spawn(k queue.State) {
+func (m *Mailbox) spawn(k state) {
 	x := &execution{
-		box: m, claimed: k, hold: k.Hold(),
+		box: m, claimed: k, hold: k.hold(),
 		renew: make(chan struct{}, 1), done: make(chan struct{}),
 		events: newStream(m.cfg.Events, m.pump, k.Dispatch.ID, k.Dispatch.Fence, k.First),
 	}
 	ctx, cancel := context.WithCancelCause(m.base)
-	x.cancel = cancel
+	x.end = cancel
 	m.mu.Lock()
 	m.running[x.hold.Thread] = x
 	m.mu.Unlock()
@@ -50,10 +48,12 @@ func (m *Mailbox) spawn(k queue.State) {
 func (x *execution) work(ctx context.Context) {
 	defer x.leave()
 	stopListening := x.listen(ctx)
+	x.renewing.Store(true)
+	over := x.expire()
 	renewed := make(chan struct{})
 	go func() {
 		defer close(renewed)
-		x.keepLease(ctx)
+		x.keepLease(ctx, over)
 	}()
 	s := x.execute(ctx)
 	x.freeWorker()
@@ -62,6 +62,12 @@ func (x *execution) work(ctx context.Context) {
 	x.cancel(nil)
 	<-renewed
 	x.settle(context.WithoutCancel(ctx), s)
+}
+
+// cancel ends the context of the execution, and its lease is not renewed any more.
+func (x *execution) cancel(cause error) {
+	x.renewing.Store(false)
+	x.end(cause)
 }
 
 // share lets other processes read what was sent so far, so that it is there before the end is.
@@ -105,20 +111,20 @@ func (x *execution) leave() {
 }
 
 // execute runs it, unless the thread was interrupted since the claim, and returns how to settle.
-func (x *execution) execute(ctx context.Context) queue.Settlement {
+func (x *execution) execute(ctx context.Context) settlement {
 	request, err := decodeRequest(x.claimed.Dispatch.Request, &x.claimed.Thread)
 	if err != nil {
 		return x.verdict(ctx, Result{}, err)
 	}
 	// Commands of other processes since the claim reach the listener; this is for those of this process.
-	switch t := x.box.queue.Held(x.hold.Thread); {
+	switch t := x.box.seenThread(x.hold.Thread); {
 	case t.Epoch > x.claimed.Dispatch.Epoch:
-		return queue.Settlement{Verdict: queue.Supersede, Error: queue.StaleText}
+		return settlement{Verdict: verdictSupersede, Error: staleText}
 	case t.Claim != nil && t.Claim.Token == x.hold.Token && t.Claim.Stop != "":
-		return queue.Settlement{Verdict: queue.Withdraw, Error: t.Claim.Stop}
+		return settlement{Verdict: verdictWithdraw, Error: t.Claim.Stop}
 	}
 	j := &Job{
-		Dispatch: x.claimed.Dispatch, Run: x.claimed.Run, Request: request, Fence: x.claimed.Claim.Fence, StartedAt: x.box.queue.Now(),
+		Dispatch: x.claimed.Dispatch, Run: x.claimed.Run, Request: request, Fence: x.claimed.Claim.Fence, StartedAt: x.box.now(),
 		Attempt: x.claimed.Dispatch.Attempts + 1, Messages: x.claimed.Thread.Messages, x: x,
 	}
 	inner, end := x.box.observed(ctx, j)
@@ -131,7 +137,7 @@ func (x *execution) execute(ctx context.Context) queue.Settlement {
 	if err != nil && ctx.Err() == nil {
 		err = caused(inner, err)
 	}
-	if large := x.box.queue.Limits().FitsCommit(result.Bytes()); large != nil {
+	if large := x.box.fitsCommit(result.Bytes()); large != nil {
 		result, err = Result{}, cmp.Or(err, fmt.Errorf("mailbox: result of dispatch %.80q: %w", x.hold.Dispatch, large))
 	}
 	s := x.verdict(ctx, result, err)
@@ -172,15 +178,15 @@ func Classify(err error) Outcome {
 }
 
 // verdict returns how to settle what an execution came to.
-func (x *execution) verdict(ctx context.Context, result Result, err error) queue.Settlement {
+func (x *execution) verdict(ctx context.Context, result Result, err error) settlement {
 	cause := context.Cause(ctx)
 	if err != nil && (errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrPaused)) {
-		return queue.Settlement{Verdict: queue.GiveBack}
+		return settlement{Verdict: verdictGiveBack}
 	}
-	s := queue.Settlement{Verdict: queue.Ack, Result: result}
+	s := settlement{Verdict: verdictAck, Result: result}
 	s.Result.Status = cmp.Or(s.Result.Status, RunDone)
 	if errors.Is(cause, ErrStopped) && (err != nil || result.Termination == TerminationCancelled) {
-		s.Verdict, s.Error = queue.Withdraw, cause.Error()
+		s.Verdict, s.Error = verdictWithdraw, cause.Error()
 		s.Result.Termination = cmp.Or(result.Termination, TerminationCancelled)
 		return s
 	}
@@ -195,15 +201,15 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 	s.Error, s.Result.Error = err.Error(), err.Error()
 	x.events.send(EventFailed, []byte(s.Error))
 	var later *postponed
-	if errors.As(err, &later) && !later.counts && x.box.wasStarted() {
-		return queue.Settlement{Verdict: queue.Postpone, RetryAt: later.at, Error: s.Error, Result: Result{Status: RunWaiting, Wait: later.wait}}
+	if errors.As(err, &later) && !later.counts && x.box.polled() {
+		return settlement{Verdict: verdictPostpone, RetryAt: later.at, Error: s.Error, Result: Result{Status: RunWaiting, Wait: later.wait}}
 	}
 	if Classify(err) == outcomePermanentError {
-		s.Verdict, s.Result.Status, s.Result.Termination = queue.Bury, RunDone, TerminationError
+		s.Verdict, s.Result.Status, s.Result.Termination = verdictBury, RunDone, TerminationError
 		return s
 	}
-	s.Verdict = queue.Retry
-	s.RetryAt = x.box.queue.Now().Add(doubled(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.claimed.Dispatch.Attempts, 6))
+	s.Verdict = verdictRetry
+	s.RetryAt = x.box.now().Add(doubled(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.claimed.Dispatch.Attempts, 6))
 	if later != nil {
 		s.RetryAt = later.at
 	}
@@ -211,12 +217,12 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 }
 
 // settle ends the claim, and tries until it has or its lease is over.
-func (x *execution) settle(ctx context.Context, s queue.Settlement) {
+func (x *execution) settle(ctx context.Context, s settlement) {
 	m := x.box
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Lease.Duration)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		k, err := m.queue.Settle(ctx, x.hold, s)
+		k, err := m.settle(ctx, x.hold, s)
 		if err == nil || errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {
 			if d := k.Dispatch; d.Token == x.hold.Token && d.Status.Terminal() {
 				x.events.send(EventSettled, []byte(d.Status)) // another process that had it afterwards sends the end itself

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -55,7 +54,7 @@ func largeRequest(t *testing.T) {
 	equal(t, "dispatches", h.Seq, 1)
 	equal(t, "interrupts", h.Epoch, 0)
 	equal(t, "commands", received, 0)
-	_, err := m.Queue().Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t", NewRun: "r", Request: make([]byte, 1001)})
+	_, err := m.Enqueue(t.Context(), mailbox.Entry{ID: "d", Request: mailbox.Request{Thread: "t", NewRun: "r"}, Payload: make([]byte, 1001)})
 	tooLarge(t, "an entry", err, "Limits.Request")
 	equal(t, "refused entries", w.count("enqueue error"), 1)
 }

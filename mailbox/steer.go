@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // SubmitLive hands the messages of a request to the run that the thread has, if it takes
@@ -19,7 +17,7 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	if err != nil {
 		return Submission{}, err
 	}
-	h, err := m.queue.Thread(ctx, r.Thread)
+	h, err := m.Thread(ctx, r.Thread)
 	if err != nil {
 		return Submission{}, err
 	}
@@ -28,7 +26,7 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	}
 	if e, err := m.entry(r, false); err != nil {
 		return Submission{}, err
-	} else if sub, done, err := m.submitted(ctx, e, r); done || err != nil {
+	} else if sub, done, err := m.submitted(ctx, e); done || err != nil {
 		return sub, err
 	}
 	d := Dispatch{ID: h.Claim.Dispatch, Thread: r.Thread, RunID: h.Open.ID}
@@ -37,7 +35,7 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	} else if err != nil || !accepted {
 		return m.SubmitBackground(ctx, r)
 	}
-	sub := m.submission(queue.State{Dispatch: d})
+	sub := m.submission(state{Dispatch: d})
 	sub.Running = true
 	return sub, nil
 }
@@ -50,7 +48,7 @@ func (m *Mailbox) steers(h Thread, r Request, expected string) bool {
 	case expected != "" && h.Open.ID != expected, r.Run != "" && h.Open.ID != r.Run:
 		return false
 	default:
-		return len(r.Messages) > 0 && !r.At.After(m.queue.Now())
+		return len(r.Messages) > 0 && !r.At.After(m.now())
 	}
 }
 
@@ -60,21 +58,21 @@ func (m *Mailbox) deliver(ctx context.Context, d Dispatch, id string, r Request)
 	if err != nil {
 		return false, err
 	}
-	c := queue.Command{ID: id, Payload: payload}
+	c := command{ID: id, Payload: payload}
 	if x := m.execution(d.Thread); x != nil {
 		return x.hold.Dispatch == d.ID && x.accept(ctx, c), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Waits.Live)
 	defer cancel()
-	ctx, end := m.queue.Begin(ctx, Operation{Name: queue.OpLive, Thread: d.Thread, Dispatch: d.ID})
-	accepted, err := m.queue.Deliver(ctx, d.Thread, d.ID, c)
+	ctx, end := m.observe(ctx, Operation{Name: "live_delivery", Thread: d.Thread, Dispatch: d.ID})
+	accepted, err := m.sendCommand(ctx, d.Thread, d.ID, c)
 	end(!accepted, err)
 	return accepted, err
 }
 
 // listen takes commands of other processes while the execution lasts, and renews the lease when the thread was cancelled, interrupted or paused.
 func (x *execution) listen(ctx context.Context) (stop func()) {
-	stop, err := x.box.queue.Listen(ctx, x.hold.Dispatch, x.accept, x.renewNow)
+	stop, err := x.box.listen(ctx, x.hold.Dispatch, x.accept, x.renewNow)
 	if err != nil {
 		x.box.warn(ctx, "mailbox_not_listening", err, "thread", x.hold.Thread, "dispatch", x.hold.Dispatch)
 		return func() {}
@@ -83,13 +81,13 @@ func (x *execution) listen(ctx context.Context) (stop func()) {
 }
 
 // accept hands a command to the run. A panic of the runtime refuses it: it may come from another process, on a goroutine of the store.
-func (x *execution) accept(ctx context.Context, c queue.Command) (accepted bool) {
+func (x *execution) accept(ctx context.Context, c command) (accepted bool) {
 	s, ok := x.box.cfg.Runtime.(Steerer)
 	r, err := decodeRequest(c.Payload, &x.claimed.Thread)
 	if !ok || err != nil {
 		return false
 	}
-	ctx, end := x.box.queue.Begin(ctx, Operation{Name: queue.OpSteer, Thread: x.hold.Thread, Dispatch: x.hold.Dispatch})
+	ctx, end := x.box.observe(ctx, Operation{Name: "steer", Thread: x.hold.Thread, Dispatch: x.hold.Dispatch})
 	defer func() {
 		if p := recover(); p != nil {
 			accepted, err = false, fmt.Errorf("mailbox: dispatch %.80q: steering panicked: %v", x.hold.Dispatch, p)

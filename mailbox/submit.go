@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -24,12 +23,17 @@ type Submission struct {
 	Events *Feed
 	// Superseded were queued, and yielded to a foreground request.
 	Superseded []Dispatch
+	// Err is why one of several requests was refused, see [Mailbox.SubmitBatch].
+	Err error
 }
 
 // Submit starts a run in the foreground. What the thread does is interrupted; what users have queued for it is superseded, and returned.
 // It fails with [ErrBusy], and queues nothing, when the run before does not yield in time. A request that brings nothing but decisions interrupts nothing: it fails with [ErrBusy]
 // while the thread is claimed, since the run may be past what they are about, and [Mailbox.Decide] is for a run under way.
 func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
+	if err := m.executes(); err != nil {
+		return Submission{}, err
+	}
 	r, err := r.complete(m.cfg.NewID)
 	if err != nil {
 		return Submission{}, err
@@ -38,13 +42,13 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	if err != nil {
 		return Submission{}, err
 	}
-	if sub, done, err := m.submitted(ctx, e, r); done || err != nil {
+	if sub, done, err := m.submitted(ctx, e); done || err != nil {
 		return sub, err
 	}
 	if err := m.allowed(ctx, r); err != nil {
 		return Submission{}, err
 	}
-	if err := m.judge(ctx, r, &e, true); err != nil {
+	if err := m.judge(ctx, &e, true); err != nil {
 		return Submission{}, err
 	}
 	var interrupted Interruption
@@ -54,7 +58,7 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 		}
 	}
 	if interrupted.Found { // the same request has come at the same time
-		sub, done, err := m.submitted(ctx, e, r)
+		sub, done, err := m.submitted(ctx, e)
 		if err == nil && !done {
 			err = wrap("request for thread", r.Thread, fmt.Errorf("%w: dispatch %.80q", ErrExists, e.ID))
 		}
@@ -67,7 +71,7 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	}
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
-	claimed, running, err := m.enqueue(ctx, e, queue.Settlement{Verdict: queue.Withdraw, Error: ErrFull.Error()})
+	claimed, running, err := m.enqueue(ctx, e, settlement{Verdict: verdictWithdraw, Error: ErrFull.Error()})
 	switch {
 	case running:
 		sub := m.submission(claimed)
@@ -83,9 +87,9 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 
 // enqueue queues an entry, and executes it if it was claimed in the same transition, with the worker that was reserved for it. One that is one
 // execution too many is settled otherwise.
-func (m *Mailbox) enqueue(ctx context.Context, e queue.Entry, otherwise queue.Settlement) (s queue.State, running bool, err error) {
+func (m *Mailbox) enqueue(ctx context.Context, e entry, otherwise settlement) (s state, running bool, err error) {
 	claim := cmp.Or(e.Claim, e.Offer)
-	s, err = m.queue.Enqueue(ctx, e)
+	s, err = m.enqueueEntry(ctx, e)
 	if claim == nil {
 		return s, false, err
 	}
@@ -99,44 +103,44 @@ func (m *Mailbox) enqueue(ctx context.Context, e queue.Entry, otherwise queue.Se
 	}
 	m.release(e.Tenant)
 	if unknown {
-		m.giveBack(ctx, queue.Hold{Thread: e.Thread, Dispatch: e.ID, Token: claim.Token})
+		m.giveBack(ctx, hold{Thread: e.Thread, Dispatch: e.ID, Token: claim.Token})
 	}
 	return s, false, err
 }
 
 // submitted returns what became of a request with the same idempotency key before.
-func (m *Mailbox) submitted(ctx context.Context, e queue.Entry, r Request) (Submission, bool, error) {
-	if r.Key == "" {
+func (m *Mailbox) submitted(ctx context.Context, e entry) (Submission, bool, error) {
+	if e.Key == "" {
 		return Submission{}, false, nil
 	}
-	t, d, found, err := m.queue.DispatchOf(ctx, e.Thread, e.ID)
+	t, d, found, err := m.dispatchOf(ctx, e.Thread, e.ID)
 	if err != nil || !found {
 		return Submission{}, false, err
 	}
-	if err := t.Admits(r.Tenant); err != nil {
-		return Submission{}, false, wrap("request with key", r.Key, err)
+	if err := t.Admits(e.Tenant); err != nil {
+		return Submission{}, false, wrap("request with key", e.Key, err)
 	}
 	if d.Digest != e.Digest {
-		return Submission{}, false, wrap("request with key", r.Key, fmt.Errorf("%w, for another request", ErrExists))
+		return Submission{}, false, wrap("request with key", e.Key, fmt.Errorf("%w, for another request", ErrExists))
 	}
-	sub := m.submission(queue.State{Dispatch: d, Repeated: true})
+	sub := m.submission(state{Dispatch: d, Repeated: true})
 	sub.Running = d.Status == Claimed
 	return sub, true, nil
 }
 
-func (m *Mailbox) submission(s queue.State) Submission {
+func (m *Mailbox) submission(s state) Submission {
 	return Submission{Dispatch: s.Dispatch.ID, Run: s.Dispatch.RunID, Thread: s.Dispatch.Thread, Repeated: s.Repeated, Events: m.feed(s.Dispatch.ID)}
 }
 
 // SubmitBackground queues a run. It is executed when the thread is free and the time has come, by this process or another one: by this one
 // at once if a worker is free and nothing else is queued.
 func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, error) {
-	r, e, err := m.background(ctx, r)
+	e, err := m.background(ctx, r)
 	if err != nil {
 		return Submission{}, err
 	}
-	e.Offer = m.offer(ctx, r)
-	queued, running, err := m.enqueue(ctx, e, queue.Settlement{Verdict: queue.GiveBack})
+	e.Offer = m.offer(ctx, &e.Request)
+	queued, running, err := m.enqueue(ctx, e, settlement{Verdict: verdictGiveBack})
 	if queued.Dispatch.ID == "" { // else it is queued, and what failed is left to the loop
 		return Submission{}, err
 	}
@@ -149,21 +153,21 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 }
 
 // background makes the entry of a request that is queued in the background.
-func (m *Mailbox) background(ctx context.Context, r Request) (Request, queue.Entry, error) {
+func (m *Mailbox) background(ctx context.Context, r Request) (entry, error) {
 	r, err := r.complete(m.cfg.NewID)
 	if err != nil {
-		return r, queue.Entry{}, err
+		return entry{}, err
 	}
 	e, err := m.entry(r, false)
 	if err == nil {
-		err = m.judge(ctx, r, &e, false)
+		err = m.judge(ctx, &e, false)
 	}
-	return r, e, err
+	return e, err
 }
 
 // offer reserves a worker for a request, so that it is queued and claimed by one transition if its thread is free; nil if there is none.
-func (m *Mailbox) offer(ctx context.Context, r Request) *queue.ClaimRequest {
-	if !m.Running() || m.pauses.has(r.Tenant) || r.At.After(m.queue.Now()) {
+func (m *Mailbox) offer(ctx context.Context, r *Request) *claimRequest {
+	if !m.Running() || m.pauses.has(r.Tenant) || r.At.After(m.now()) {
 		return nil
 	}
 	if claims, total, err := m.held(ctx); err != nil || m.over(claims, total, r.Tenant, 1) || m.reserve(r.Tenant, true) != nil {
@@ -174,11 +178,11 @@ func (m *Mailbox) offer(ctx context.Context, r Request) *queue.ClaimRequest {
 }
 
 // giveBack returns a claim that may have been made, in the background: otherwise no process executes it until its lease is over.
-func (m *Mailbox) giveBack(ctx context.Context, h queue.Hold) {
+func (m *Mailbox) giveBack(ctx context.Context, h hold) {
 	ctx, cancel := m.lasting(ctx)
 	m.work.Go(func() {
 		defer cancel()
-		_, err := m.queue.Settle(ctx, h, queue.Settlement{Verdict: queue.GiveBack})
+		_, err := m.settle(ctx, h, settlement{Verdict: verdictGiveBack})
 		m.cfg.Logger.DebugContext(ctx, "mailbox_claim_given_back", "thread", h.Thread, "dispatch", h.Dispatch, "error", err)
 	})
 }
@@ -187,11 +191,11 @@ func (m *Mailbox) giveBack(ctx context.Context, h queue.Hold) {
 // It is executed when that is committed, and never existed if it is rolled back. Nothing is executed before, so that the Submission is not
 // Running. After an error the caller rolls back.
 func (m *Mailbox) SubmitWithin(ctx context.Context, s store.Store, r Request) (Submission, error) {
-	_, e, err := m.background(ctx, r)
+	e, err := m.background(ctx, r)
 	if err != nil {
 		return Submission{}, err
 	}
-	queued, err := m.queue.Within(s).Enqueue(ctx, e)
+	queued, err := m.within(s).enqueueEntry(ctx, e)
 	if err != nil {
 		return Submission{}, err
 	}
@@ -200,19 +204,13 @@ func (m *Mailbox) SubmitWithin(ctx context.Context, s store.Store, r Request) (S
 	return sub, nil
 }
 
-// Submitted is what became of one request of several.
-type Submitted struct {
-	Submission
-	Err error
-}
-
 // submitters is how many threads requests are queued for at once.
 const submitters = 16
 
 // SubmitBatch queues requests as [Mailbox.SubmitBackground] does, many at a time, those of a thread in their order. It returns what became
 // of each, in their order: one that is refused does not keep the others back.
-func (m *Mailbox) SubmitBatch(ctx context.Context, list []Request) []Submitted {
-	out := make([]Submitted, len(list))
+func (m *Mailbox) SubmitBatch(ctx context.Context, list []Request) []Submission {
+	out := make([]Submission, len(list))
 	threads := map[string][]int{}
 	for i := range list {
 		thread := "thread " + list[i].Thread
@@ -228,7 +226,9 @@ func (m *Mailbox) SubmitBatch(ctx context.Context, list []Request) []Submitted {
 		work.Go(func() {
 			defer func() { <-free }()
 			for _, i := range places {
-				out[i].Submission, out[i].Err = m.SubmitBackground(ctx, list[i])
+				sub, err := m.SubmitBackground(ctx, list[i])
+				sub.Err = err
+				out[i] = sub
 			}
 		})
 	}

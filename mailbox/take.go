@@ -3,8 +3,6 @@ package mailbox
 import (
 	"context"
 	"errors"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // poll does what a thread is due for, and reports whether it did something.
@@ -13,11 +11,11 @@ func (m *Mailbox) poll(ctx context.Context, h Thread) (bool, error) {
 		if m.renews(h) {
 			return false, nil
 		}
-		_, ok, err := m.queue.Expire(ctx, h.ID)
+		_, ok, err := m.expire(ctx, h.ID)
 		return ok, err
 	}
-	if h.Lapsed(m.queue.Now()) {
-		if run, err := m.queue.Lapse(ctx, h.ID); run != "" || err != nil {
+	if h.Lapsed(m.now()) {
+		if run, err := m.lapse(ctx, h.ID); run != "" || err != nil {
 			return true, err
 		}
 	}
@@ -35,15 +33,16 @@ func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
 	if err := m.reserve(h.Tenant, true); err != nil {
 		return false, nil // the others may have room
 	}
+	asked := ctx
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
-	claimed, ok, err := m.queue.Claim(ctx, h.ID, m.claimRequest())
-	if err == nil && ok && !m.Running() {
-		_, err = m.queue.Settle(ctx, claimed.Hold(), queue.Settlement{Verdict: queue.GiveBack})
+	claimed, ok, err := m.claim(ctx, h.ID, m.claimRequest())
+	if err == nil && ok && asked.Err() != nil {
+		_, err = m.settle(ctx, claimed.hold(), settlement{Verdict: verdictGiveBack})
 		ok = false
 	}
 	if err == nil && ok {
-		if ok, err = m.admitted(ctx, claimed, queue.Settlement{Verdict: queue.GiveBack}); err == nil && !ok {
+		if ok, err = m.admitted(ctx, claimed, settlement{Verdict: verdictGiveBack}); err == nil && !ok {
 			err = errCrowded
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store"
@@ -61,14 +60,14 @@ func notificationBlocked(t *testing.T) {
 	w, s := &witness{}, &script{}
 	m := started(t, notified(mem, s, w))
 	other := open(t, mailbox.Config{Runtime: &script{}, Store: mem})
-	claim := queue.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
-	held, err := other.Queue().Enqueue(t.Context(), queue.Entry{ID: "held", Thread: "t", NewRun: "r", Claim: &claim, Request: []byte("{}")})
+	claim := mailbox.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
+	held, err := other.Enqueue(t.Context(), mailbox.Entry{ID: "held", Request: mailbox.Request{Thread: "t", NewRun: "r"}, Claim: &claim, Payload: []byte("{}")})
 	must(t, err)
 	sub := queued(t, other, request("t", "x"))
 	sleep(10 * time.Second)
 	wantStatus(t, m, sub.Dispatch, mailbox.Queued)
 	equal(t, "claims that found nothing", w.count("claim empty"), 0)
-	_, err = other.Queue().Settle(t.Context(), held.Hold(), queue.Settlement{Verdict: queue.Ack})
+	_, err = other.Settle(t.Context(), held.Hold(), mailbox.Settlement{Verdict: mailbox.Ack})
 	must(t, err)
 	sleep(0)
 	wantStatus(t, m, sub.Dispatch, mailbox.Acked)

@@ -79,7 +79,7 @@ func TestSwapPolicyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, spec := range map[string]host.Spec{
-		`knows no policy "ledger"`:   fixed(t),
+		`knows no policy "ledger"`:    fixed(t),
 		"speaks ABI 8 to 8":           fixed(t, `"min":1,"max":1`, `"min":8,"max":8`),
 		`has no export "summarize"`:   {Path: filepath.Join("..", "testdata", "guests", "admission.wasm")},
 		"was not found; check":        {Path: "gone.wasm"},

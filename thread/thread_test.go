@@ -15,7 +15,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 	"github.com/mortise-dev/mortise/thread"
@@ -178,9 +178,9 @@ func Example() {
 func TestRecords_ofADeletedThread(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
-	q, err := queue.New(queue.Config{Store: s})
+	q, err := mailbox.New(t.Context(), mailbox.Config{Store: s})
 	noError(t, err)
-	_, err = q.Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t", NewRun: "r", Priority: queue.PriorityDefault, MaxAttempts: 5, Request: []byte("{}")})
+	_, err = q.SubmitBackground(t.Context(), mailbox.Request{Thread: "t", NewRun: "r", Messages: []mailbox.Input{{Data: []byte("hello")}}})
 	noError(t, err)
 	r, err := thread.NewRecorder(t.Context(), s, thread.RecordConfig{})
 	noError(t, err)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
@@ -188,9 +187,9 @@ func (p *process) runOf(t *testing.T, id string) mailbox.Run {
 }
 
 // queueOf reads what a store has.
-func queueOf(t *testing.T, s store.Store) *queue.Queue {
+func queueOf(t *testing.T, s store.Store) *mailbox.Mailbox {
 	t.Helper()
-	q, err := queue.New(queue.Config{Store: s})
+	q, err := mailbox.New(t.Context(), mailbox.Config{Store: s})
 	must(t, err)
 	return q
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 )
@@ -17,7 +16,7 @@ const countTime = 5 * time.Second
 // depths counts the store whenever it is collected.
 type depths struct {
 	store  store.Store
-	box    *queue.Queue
+	box    *mailbox.Mailbox
 	queue  *prometheus.Desc
 	depth  *prometheus.Desc
 	age    *prometheus.Desc
@@ -27,7 +26,7 @@ type depths struct {
 }
 
 func newDepths(s store.Store, now func() time.Time) (*depths, error) {
-	q, err := queue.New(queue.Config{Store: s, Now: now})
+	q, err := mailbox.New(context.Background(), mailbox.Config{Store: s, Now: now}) //nolint:forbidigo // it executes nothing
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +61,7 @@ func (d *depths) Collect(out chan<- prometheus.Metric) {
 		d.errors.Inc()
 	} else {
 		out <- prometheus.MustNewConstMetric(d.queue, prometheus.GaugeValue, float64(counts[mailbox.Queued]))
-		for _, s := range queue.Statuses() {
+		for _, s := range []mailbox.Status{mailbox.Queued, mailbox.Claimed, mailbox.Acked, mailbox.Cancelled, mailbox.Superseded, mailbox.DeadLetter} {
 			out <- prometheus.MustNewConstMetric(d.depth, prometheus.GaugeValue, float64(counts[s]), string(s))
 		}
 	}
@@ -89,7 +88,7 @@ func (d *depths) collectClock(ctx context.Context, out chan<- prometheus.Metric)
 
 // collectAge reads what is due first: work that no process claims, or a lease that is over.
 func (d *depths) collectAge(ctx context.Context, out chan<- prometheus.Metric, now time.Time) {
-	due, _, err := d.box.Due(ctx, queue.DueQuery{By: now, Limit: 1})
+	due, err := d.box.Due(ctx, now, 1)
 	if err != nil {
 		d.errors.Inc()
 		return

@@ -14,7 +14,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxmetrics"
 	"github.com/mortise-dev/mortise/store"
@@ -142,9 +141,9 @@ func TestClockOffset(t *testing.T) {
 			Registry: registry, Store: mem, Now: func() time.Time { return time.Now().Add(time.Minute) },
 		})
 		must(t, err)
-		q, err := queue.New(queue.Config{Store: mem})
+		box, err := mailbox.New(t.Context(), mailbox.Config{Store: mem})
 		must(t, err)
-		_, err = q.Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t", NewRun: "r"})
+		_, err = box.SubmitBackground(t.Context(), mailbox.Request{Messages: []mailbox.Input{{Data: []byte("x")}}})
 		must(t, err)
 		time.Sleep(5 * time.Second)
 		for name, want := range map[string]float64{"mortise_mailbox_clock_offset_seconds": 60, "mortise_mailbox_due_age_seconds": 5} {

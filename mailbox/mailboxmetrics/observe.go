@@ -37,7 +37,7 @@ func (m *Metrics) Execution(ctx context.Context, j *mailbox.Job) (context.Contex
 
 // Settled implements mailbox.Observer.
 func (m *Metrics) Settled(_ context.Context, d mailbox.Dispatch, r mailbox.Run) {
-	outcome := string(mailbox.OutcomeOf(d))
+	outcome := string(d.Outcome())
 	m.runs.WithLabelValues(outcome).Inc()
 	since(m.complete.WithLabelValues(outcome), d.CreatedAt, d.CompletedAt)
 	if r.Status == mailbox.RunDone && !r.StartedAt.IsZero() {

@@ -7,15 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
 // crashCheck compares what was acknowledged with what is there.
 type crashCheck struct {
-	t     *testing.T
-	said  *saidLog
-	queue *queue.Queue
+	t    *testing.T
+	said *saidLog
+	box  *mailbox.Mailbox
 	// found and repeated are for the report.
 	found, repeated int
 }
@@ -31,16 +30,14 @@ func (c *crashCheck) drain(open OpenFunc, name string) {
 			c.t.Errorf("close: %v", err)
 		}
 	}()
-	c.queue, err = queue.New(queue.Config{Store: store})
-	must(c.t, err)
-	c.oneClaim(ctx)
 	cfg := crashConfig(store, func(format string, args ...any) { c.said.note(fmt.Sprintf(format, args...)) })
 	cfg.Lease.Duration = crashStill // no process kills it: it loses no claim because the machine is busy
-	box, err := mailbox.New(ctx, cfg)
+	c.box, err = mailbox.New(ctx, cfg)
 	must(c.t, err)
-	must(c.t, box.Start(ctx))
+	c.oneClaim(ctx)
+	must(c.t, c.box.Start(ctx))
 	c.finish(ctx)
-	must(c.t, box.Close(ctx))
+	must(c.t, c.box.Close(ctx))
 	c.threads(ctx)
 	c.dispatches(ctx)
 }
@@ -50,7 +47,7 @@ func (c *crashCheck) finish(ctx context.Context) {
 	c.t.Helper()
 	ended, since := -1, time.Now()
 	for !c.idle(ctx) {
-		counts, err := c.queue.Count(ctx)
+		counts, err := c.box.Count(ctx)
 		must(c.t, err)
 		if n := counts[mailbox.Acked]; n != ended {
 			ended, since = n, time.Now()
@@ -65,7 +62,7 @@ func (c *crashCheck) finish(ctx context.Context) {
 // idle reports whether nothing is left.
 func (c *crashCheck) idle(ctx context.Context) bool {
 	c.t.Helper()
-	list, err := c.queue.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Queued, mailbox.Claimed}, Limit: 1})
+	list, err := c.box.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Queued, mailbox.Claimed}, Limit: 1})
 	must(c.t, err)
 	return len(list) == 0
 }
@@ -73,12 +70,12 @@ func (c *crashCheck) idle(ctx context.Context) bool {
 // oneClaim checks what the dead have left: claims, one for each thread, which the records know.
 func (c *crashCheck) oneClaim(ctx context.Context) {
 	c.t.Helper()
-	list, err := c.queue.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 1000})
+	list, err := c.box.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 1000})
 	must(c.t, err)
 	seen := map[string]bool{}
 	for i := range list {
 		d := &list[i]
-		h, err := c.queue.Thread(ctx, d.Thread)
+		h, err := c.box.Thread(ctx, d.Thread)
 		must(c.t, err)
 		if seen[d.Thread] || h.Claim == nil || h.Claim.Dispatch != d.ID || h.Claim.Token != d.Token {
 			c.t.Errorf("thread %q: dispatch %q is claimed; the thread record has the claim %+v", d.Thread, d.ID, h.Claim)
@@ -93,7 +90,7 @@ func (c *crashCheck) dispatches(ctx context.Context) {
 	there := map[string]bool{}
 	q := mailbox.DispatchQuery{Limit: 1000}
 	for {
-		list, err := c.queue.Dispatches(ctx, q)
+		list, err := c.box.Dispatches(ctx, q)
 		must(c.t, err)
 		if len(list) == 0 {
 			break
@@ -101,7 +98,7 @@ func (c *crashCheck) dispatches(ctx context.Context) {
 		for i := range list {
 			d := &list[i]
 			there[d.ID] = true
-			_, run, _, err := c.queue.RunOf(ctx, d.Thread, d.RunID)
+			run, _, err := c.box.Run(ctx, d.RunID)
 			must(c.t, err)
 			if d.Status != mailbox.Acked || run.Status != mailbox.RunDone || run.Termination != "natural" {
 				c.t.Errorf("dispatch %q is %s (%s), its run %q is %s, %s", d.ID, d.Status, d.LastError, d.RunID, run.Status, run.Termination)
@@ -123,14 +120,14 @@ func (c *crashCheck) dispatches(ctx context.Context) {
 // threads checks the records and logs.
 func (c *crashCheck) threads(ctx context.Context) {
 	c.t.Helper()
-	records, err := c.queue.Threads(ctx, mailbox.ThreadQuery{Limit: 1000})
+	records, err := c.box.Threads(ctx, mailbox.ThreadQuery{Limit: 1000})
 	must(c.t, err)
 	for i := range records {
 		h := &records[i]
 		if h.Claim != nil || h.Queued != 0 || h.Open.ID != "" || !h.DueAt.IsZero() {
 			c.t.Errorf("thread %q has not come to rest: %+v", h.ID, h)
 		}
-		log, err := c.queue.Messages(ctx, h.ID, 1, 1_000_000)
+		log, err := c.box.Messages(ctx, h.ID, 1, 1_000_000)
 		must(c.t, err)
 		equal(c.t, "length of the log of "+h.ID, len(log), h.Messages)
 		c.log(h.ID, log)

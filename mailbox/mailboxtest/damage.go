@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
@@ -19,8 +18,8 @@ func damageCases() []testCase {
 // done is a runtime whose runs are done at once.
 type done struct{}
 
-func (done) Run(context.Context, *mailbox.Job) (queue.Result, error) {
-	return queue.Result{Termination: "natural"}, nil
+func (done) Run(context.Context, *mailbox.Job) (mailbox.Result, error) {
+	return mailbox.Result{Termination: "natural"}, nil
 }
 
 // box is a process on a store, by the real clock. It is not started, and closed at the end of the test.
@@ -47,7 +46,7 @@ func (w *world) submit(m *mailbox.Mailbox, thread string) mailbox.Submission {
 }
 
 // await waits until a dispatch is terminal, and checks how.
-func (w *world) await(m *mailbox.Mailbox, dispatch string, want queue.Status) queue.Dispatch {
+func (w *world) await(m *mailbox.Mailbox, dispatch string, want mailbox.Status) mailbox.Dispatch {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx(), time.Minute)
 	defer cancel()
@@ -62,13 +61,9 @@ func (w *world) await(m *mailbox.Mailbox, dispatch string, want queue.Status) qu
 // holder is gone, and two that are queued. When they are fixed they are executed, too.
 func damagedThread(w *world) {
 	client := w.box(mailbox.Config{Store: w.store, Runtime: done{}, Poll: 10 * time.Millisecond})
-	past, err := queue.New(queue.Config{Store: w.store, Skew: -1, Now: func() time.Time { return time.Now().Add(-time.Hour) }})
-	must(w.t, err)
-	_, err = past.Enqueue(w.ctx(), queue.Entry{
-		ID: "held", Thread: "bad-held", NewRun: "held", MaxAttempts: 2, Request: []byte("{}"),
-		Claim: &queue.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second},
-	})
-	must(w.t, err)
+	w.manual(func(c *mailbox.Config) { // its clock is behind, so that its lease is over
+		c.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+	}).begin("bad-held", "held")
 	bad := []mailbox.Submission{{Thread: "bad-held", Dispatch: "held"}}
 	for _, thread := range []string{"bad-first", "bad-second"} {
 		bad = append(bad, w.submit(client, thread))
@@ -85,8 +80,8 @@ func damagedThread(w *world) {
 		w.t.Errorf("the error of the thread that failed is not returned: %v", err)
 	}
 	must(w.t, m.Start(w.ctx()))
-	w.await(client, good.Dispatch, queue.Acked)
-	w.await(client, w.submit(client, "late").Dispatch, queue.Acked)
+	w.await(client, good.Dispatch, mailbox.Acked)
+	w.await(client, w.submit(client, "late").Dispatch, mailbox.Acked)
 	for i := range bad {
 		if d := w.load(bad[i].Dispatch); d.Status.Terminal() {
 			w.t.Errorf("dispatch of thread %q is %s", d.Thread, d.Status)
@@ -94,6 +89,6 @@ func damagedThread(w *world) {
 	}
 	fixed.Store(true)
 	for i := range bad {
-		w.await(client, bad[i].Dispatch, queue.Acked)
+		w.await(client, bad[i].Dispatch, mailbox.Acked)
 	}
 }

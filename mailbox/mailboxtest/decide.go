@@ -74,7 +74,7 @@ func (w *world) decide(m *mailbox.Mailbox, run string) {
 // so many dispatches.
 func (w *world) decided(m *mailbox.Mailbox, sub mailbox.Submission, dispatches int) {
 	w.t.Helper()
-	list, err := w.queue.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: sub.Thread, Limit: 100})
+	list, err := w.mail.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: sub.Thread, Limit: 100})
 	must(w.t, err)
 	equal(w.t, "dispatches", len(list), dispatches)
 	for i := range list {
@@ -139,7 +139,7 @@ func decideTaken(w *world) {
 	sub := w.submit(m, "t")
 	<-s.begun
 	w.decide(m, sub.Run)
-	list, err := w.queue.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: "t", Limit: 100})
+	list, err := w.mail.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: "t", Limit: 100})
 	must(w.t, err)
 	equal(w.t, "dispatches", len(list), 1)
 	close(s.goOn)

@@ -1,5 +1,4 @@
-// Package mailboxtest is the suite of mailbox and of its rules, package internal/queue, on a store: [TestQueue] and [TestMailbox] are their
-// contracts, clause by clause, [TestModel] plays random schedules against a model that was written apart, and [TestCrash] kills processes.
+// Package mailboxtest is the suite of mailbox on a store: [TestMailbox] is its contract, clause by clause, [TestModel] plays random schedules against a model that was written apart, and [TestCrash] kills processes.
 //
 // Each opens new, empty stores; open registers what is to be closed with t.Cleanup. [Faulty] is a store that fails on demand.
 //

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 )
@@ -47,11 +46,11 @@ func eventsDropped(w *eventWorld) {
 	if !ok {
 		w.t.Fatal("the store has no events")
 	}
-	_, err := w.queue.Enqueue(w.ctx(), queue.Entry{ID: "d", Thread: "t", NewRun: "r"})
+	_, err := w.mail.SubmitBackground(w.ctx(), request("t", "d"))
 	must(w.t, err)
 	_, err = events.AppendEvents(w.ctx(), store.EventBatch{Stream: "d", Fence: 1, First: 1, Last: 1, At: w.clock.Now(), Data: []byte("x")})
 	must(w.t, err)
-	must(w.t, w.queue.Drop(w.ctx(), "t"))
+	must(w.t, w.mail.Drop(w.ctx(), "t"))
 	list, err := events.ReadEvents(w.ctx(), "d", 0, 10, 0)
 	must(w.t, err)
 	equal(w.t, "batches that are left", len(list), 0)

@@ -158,7 +158,7 @@ func (l *mailboxLife) collected() {
 func (l *mailboxLife) checkRest() {
 	l.t.Helper()
 	seen := map[string]int{}
-	list, err := l.queue.Messages(l.ctx(), l.thread, 1, 100)
+	list, err := l.mail.Messages(l.ctx(), l.thread, 1, 100)
 	must(l.t, err)
 	for i := range list {
 		seen[list[i].ID]++

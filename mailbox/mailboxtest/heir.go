@@ -3,57 +3,95 @@ package mailboxtest
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
 func heirCases() []testCase {
 	return []testCase{
 		{"slow_store_and_a_lease_that_ran_out_meanwhile", slowHolder},
+		{"skewed_clock_does_not_take_over_early", skewedClock},
+		{"holder_is_notified_of_what_concerns_its_claim", recalled},
 	}
 }
 
 // slowHolder holds that what a holder asks for while its lease runs out and another one takes the thread is refused when the store gets to
 // it: it takes nothing from the other one, and writes nothing.
 func slowHolder(w *world) {
-	for name, late := range map[string]func(*queue.Queue, queue.State) error{
-		"extend": func(q *queue.Queue, k queue.State) error {
-			_, err := q.Extend(w.ctx(), hold(k), lease)
-			return err
+	heir := w.manual(func(c *mailbox.Config) { c.Owner = "heir" })
+	for name, late := range map[string]func(*manual, *hand){
+		"commit": func(_ *manual, x *hand) {
+			err := x.commit(mailbox.Commit{ID: "late", Append: []mailbox.Message{message("late", "late")}, Data: []byte("late")})
+			if !errors.Is(err, mailbox.ErrConflict) {
+				w.t.Errorf("a late commit: %v", err)
+			}
 		},
-		"commit": func(q *queue.Queue, k queue.State) error {
-			return q.Commit(w.ctx(), hold(k), queue.Commit{ID: "late", Append: []queue.Message{message("late", "late")}, Data: []byte("late")})
-		},
-		"ack": func(q *queue.Queue, k queue.State) error {
-			_, err := q.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack, Result: queue.Result{Status: queue.RunDone}})
-			return err
-		},
-		"retry": func(q *queue.Queue, k queue.State) error {
-			_, err := q.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Retry, Error: "late"})
-			return err
+		"ack":   func(m *manual, x *hand) { m.finish(x, mailbox.Result{Response: "late"}, nil) },
+		"retry": func(m *manual, x *hand) { m.finish(x, mailbox.Result{}, errors.New("late")) },
+		"renewal": func(_ *manual, x *hand) {
+			x.Suspended(false)
+			<-x.ctx.Done()
+			if err := context.Cause(x.ctx); !errors.Is(err, mailbox.ErrLeaseLost) {
+				w.t.Errorf("after a late renewal: %v", err)
+			}
 		},
 	} {
-		w.enqueue(name, name)
-		k := w.claim(name)
-		var heir queue.State
-		slow := w.newQueue(&Faulty{Store: w.store, Plan: func(context.Context, string) Fault {
-			if heir.Claim == nil { // the store takes its time
-				w.clock.Add(lease + time.Second)
-				w.expire(name)       //nolint:contextcheck // the test's own
-				heir = w.claim(name) //nolint:contextcheck // the test's own
-			}
-			return FaultNone
-		}})
-		if err := late(slow, k); !errors.Is(err, queue.ErrConflict) {
-			w.t.Errorf("%s when another one holds the thread: %v", name, err)
-		}
+		var slow atomic.Bool
+		var next *hand
+		m := w.manual(func(c *mailbox.Config) {
+			c.Store = &Faulty{Store: w.store, Plan: func(_ context.Context, operation string) Fault {
+				if operation == "apply" && slow.Swap(false) { // the store takes its time
+					w.clock.Add(lease + time.Second)
+					heir.poll()           //nolint:contextcheck // the test's own
+					next = heir.poll()[0] //nolint:contextcheck // the test's own
+				}
+				return FaultNone
+			}}
+		})
+		x := m.begin(name, name)
+		slow.Store(true)
+		late(m, x)
 		h := w.record(name)
-		if h.Claim == nil || h.Claim.Token != heir.Claim.Token || !h.Claim.Until.Equal(heir.Claim.Until) || h.Messages != 0 {
-			w.t.Errorf("after a late %s the thread is %+v, claimed by %+v; want the claim %+v", name, h, h.Claim, heir.Claim)
+		if h.Claim == nil || h.Claim.Token != next.Dispatch.Token || !h.Claim.Until.Equal(w.clock.Now().Add(lease)) || h.Messages != 0 {
+			w.t.Errorf("after a late %s the thread is %+v, claimed by %+v", name, h, h.Claim)
 		}
 		equal(w.t, "data of the run after a late "+name, len(w.run("run-"+name).Data), 0)
-		w.settle(heir, queue.Ack)
-		equal(w.t, "status", w.load(name).Status, queue.Acked)
+		d := heir.finish(next, mailbox.Result{}, nil)
+		equal(w.t, "dispatch after a late "+name, string(d.Status)+d.Response, "acked")
+	}
+}
+
+// skewedClock is about a store that has no clock of its own.
+func skewedClock(w *world) {
+	m := w.manual()
+	fast := w.manual(func(c *mailbox.Config) {
+		c.Store, c.Lease.Skew = struct{ store.Store }{w.store}, 5*time.Second
+		c.Now = func() time.Time { return w.clock.Now().Add(3 * time.Second) }
+	})
+	x := m.begin("t", "d1")
+	w.clock.Add(lease + time.Second)
+	equal(w.t, "executions of a process whose clock is fast within the bound", len(fast.poll()), 0)
+	equal(w.t, "status", w.load("d1").Status, mailbox.Claimed)
+	must(w.t, x.commit(mailbox.Commit{ID: "c"}))
+}
+
+// recalled holds that a holder is notified of what another process changes, so that it renews its lease at once and finds why it is to end.
+func recalled(w *world) {
+	m := w.manual()
+	for thread, change := range map[string]func(id string) error{
+		"cancelled":   func(id string) error { _, err := w.mail.Cancel(w.ctx(), id); return err },
+		"interrupted": func(id string) error { _, err := w.mail.Interrupt(w.ctx(), id); return err },
+		"paused":      func(id string) error { _, err := w.mail.PauseThread(w.ctx(), id); return err },
+	} {
+		x := m.begin(thread, thread)
+		must(w.t, change(thread))
+		select {
+		case <-x.ctx.Done():
+		case <-time.After(25 * time.Second):
+			w.t.Errorf("the holder of the thread that is %s was not notified", thread)
+		}
 	}
 }

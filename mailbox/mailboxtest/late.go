@@ -100,7 +100,7 @@ func (w *world) answer(m *mailbox.Mailbox, run, call, with string) {
 // settledAll waits until all dispatches of the thread have been acknowledged.
 func (w *world) settledAll(m *mailbox.Mailbox) (list []mailbox.Dispatch) {
 	w.t.Helper()
-	list, err := w.queue.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: "t", Limit: 100})
+	list, err := w.mail.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: "t", Limit: 100})
 	must(w.t, err)
 	for i := range list {
 		list[i] = w.await(m, list[i].ID, mailbox.Acked)

@@ -1,6 +1,7 @@
 package mailboxtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,23 +11,27 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 )
 
-// player runs steps on a thread of a store. Its faults happen once for each step.
+// player runs steps on a thread of a store, by two processes that do nothing but what the steps say. Its faults happen once for each step.
 type player struct {
 	store store.Store
-	// processes take turns, by threes: what one remembers, the other has changed. queue is the one whose turn it is.
-	processes [2]*queue.Queue
-	queue     *queue.Queue
-	clock     *Clock
-	fault     atomic.Pointer[Fault]
-	model     *model
-	// count makes ids of runs that are replayed, interrupts and commits.
-	count int
-	// prefix is that of all names in the store, and taken counts the steps that changed
-	// something.
+	// processes take turns, by threes: what one remembers, the other has changed. process is the one whose turn it is.
+	processes [2]*mailbox.Mailbox
+	process   int
+	hands     *hands
+	// jobs are the executions of all claims, and renewed receives when a lease was renewed, or could not be.
+	jobs    []*hand
+	renewed chan struct{}
+	clock   *Clock
+	fault   atomic.Pointer[Fault]
+	model   *model
+	// count makes ids of runs and commits, aliases has the model's names of runs whose ids the mailbox has made.
+	count   int
+	aliases map[string]string
+	// prefix is that of all names in the store, and taken counts the steps that changed something.
 	prefix string
 	taken  map[action]int
 }
@@ -37,14 +42,26 @@ const (
 	modelTenant = "acme"
 	modelOwner  = "worker"
 	modelWaits  = "tool_permission"
+	modelLease  = time.Hour
+	modelStop   = 500 * time.Millisecond
+	// modelStuck is how long a step may take.
+	modelStuck = 15 * time.Second
+	// modelShorten is for how long a schedule that went wrong is shortened.
+	modelShorten = 20 * time.Second
 )
 
-func newPlayer(one, other store.Store, name int) (*player, error) {
-	p := &player{clock: NewClock(), model: newModel(), prefix: fmt.Sprintf("m%d/", name), taken: map[action]int{}, store: one}
+func newPlayer(ctx context.Context, one, other store.Store, name int) (*player, error) {
+	p := &player{
+		clock: NewClock(), model: newModel(), prefix: fmt.Sprintf("m%d/", name), taken: map[action]int{}, store: one, hands: newHands(),
+		renewed: make(chan struct{}, 8), aliases: map[string]string{},
+	}
 	for i, s := range []store.Store{one, other} {
 		var err error
-		p.processes[i], err = queue.New(queue.Config{
-			Store: &Faulty{Store: s, Plan: p.plan}, Now: p.clock.Now, Skew: -1, Depth: modelDepth,
+		p.processes[i], err = mailbox.New(ctx, mailbox.Config{
+			Store: &narrow{Store: &Faulty{Store: s, Plan: p.plan}, thread: p.in(modelThread)}, Runtime: p.hands, Owner: modelOwner, Now: p.clock.Now,
+			Lease: mailbox.Lease{Duration: modelLease, Renew: modelLease - time.Minute, Skew: -1}, Limits: mailbox.Limits{Depth: modelDepth},
+			Waits: mailbox.Waits{Stop: modelStop, Live: modelStuck, Close: time.Second}, Retry: mailbox.Retry{Delay: time.Millisecond},
+			Events: mailbox.Events{Pause: -1}, Poll: time.Nanosecond, Observers: []mailbox.Observer{renewals{p.renewed}},
 		})
 		if err != nil {
 			return nil, err
@@ -53,22 +70,66 @@ func newPlayer(one, other store.Store, name int) (*player, error) {
 	return p, nil
 }
 
+// close ends what is still executed, and waits so long for it.
+func (p *player) close(ctx context.Context, wait time.Duration) {
+	close(p.hands.quit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
+	defer cancel()
+	for _, m := range p.processes {
+		_ = m.Close(ctx) // it may have lost what it executes
+	}
+}
+
+// narrow is a store in which one thread alone becomes due: that of a player. Schedules share a store.
+type narrow struct {
+	store.Store
+
+	thread string
+}
+
+func (n *narrow) Scan(ctx context.Context, s store.Scan) ([]store.Ref, error) {
+	if s.Index != "ready" && s.Index != "later" {
+		return n.Store.Scan(ctx, s)
+	}
+	limit := s.Limit
+	s.Limit = 4 * modelShare
+	list, err := n.Store.Scan(ctx, s)
+	list = slices.DeleteFunc(list, func(r store.Ref) bool { return r.Thread != n.thread })
+	return list[:min(len(list), limit)], err
+}
+
+// renewals is an observer that counts renewals of leases.
+type renewals struct{ done chan<- struct{} }
+
+func (r renewals) Operation(ctx context.Context, o mailbox.Operation) (context.Context, func(string, error)) {
+	return ctx, func(string, error) {
+		if o.Name == "lease_renewal" {
+			r.done <- struct{}{}
+		}
+	}
+}
+
+func (renewals) Execution(ctx context.Context, _ *mailbox.Job) (context.Context, func(mailbox.Outcome, error)) {
+	return ctx, func(mailbox.Outcome, error) {}
+}
+func (renewals) Settled(context.Context, mailbox.Dispatch, mailbox.Run) {}
+
 // play takes steps and returns what went wrong first.
 func (p *player) play(ctx context.Context, steps []step) string {
 	before := p.model.snapshot()
 	for i, s := range steps {
 		now := p.clock.Now()
-		p.queue = p.processes[i%6/3]
+		p.process = modelProcess(i)
 		p.fault.Store(&s.Fault)
 		got := p.do(ctx, s)
 		p.fault.Store(nil)
-		want := p.model.do(s, now)
+		want := p.model.do(s, p.process, now)
 		if got != want {
 			return fmt.Sprintf("step %d, %s: the answer is %q, want %q", i, s.Do, got, want)
 		}
 		after, trouble := p.snapshot(ctx)
 		if trouble == "" {
-			trouble = p.readLog(ctx)
+			trouble = cmp.Or(p.readLog(ctx), p.causes())
 		}
 		if expected := p.model.snapshot(); trouble == "" && !after.equal(expected) {
 			trouble = fmt.Sprintf("the state is\n%+v, want\n%+v", after, expected)
@@ -76,13 +137,13 @@ func (p *player) play(ctx context.Context, steps []step) string {
 		if trouble == "" {
 			trouble = p.model.invariants(after, p.clock.Now())
 		}
-		if trouble == "" && s.Do == doClaim && got == "nothing" {
+		if trouble == "" && s.Do == doPoll && before.equal(after) {
 			trouble = p.model.rests(after, now)
 		}
 		if trouble != "" {
 			return fmt.Sprintf("step %d, %s: %s", i, s.Do, trouble)
 		}
-		if s.Do == doWait || s.Do == doPoll || !before.equal(after) {
+		if s.Do == doWait || !before.equal(after) {
 			p.taken[s.Do]++
 		}
 		before = after
@@ -90,8 +151,15 @@ func (p *player) play(ctx context.Context, steps []step) string {
 	return ""
 }
 
-// plan gives the first write of a step its fault.
+// modelProcess is the process that takes a step.
+func modelProcess(i int) int { return i % 6 / 3 }
+
+// plan gives the first write of a step its fault. There are no commands from one process to the other: a holder learns what it is asked when
+// its lease is renewed.
 func (p *player) plan(_ context.Context, operation string) Fault {
+	if operation == "watch" {
+		return FaultBefore
+	}
 	if operation != "apply" {
 		return FaultNone
 	}
@@ -105,133 +173,205 @@ func modelID(i int) string { return fmt.Sprint("d", i) }
 
 // do runs a step and returns its answer.
 func (p *player) do(ctx context.Context, s step) string {
-	now := p.clock.Now()
+	m, now := p.processes[p.process], p.clock.Now()
 	id, thread := p.in(modelID(s.ID)), p.in(modelThread)
-	h := queue.Hold{Thread: thread, Dispatch: p.in(p.model.lastHolder(s.Token)), Token: p.model.lastToken(s.Token)}
 	p.count++
-	name := fmt.Sprint("n", p.count)
 	switch s.Do {
-	case doEnqueue, doInline:
-		return p.enqueue(ctx, s, now)
-	case doClaim:
-		k, ok, err := p.queue.Claim(ctx, thread, p.request())
-		if ok && (string(k.Dispatch.Request) != p.out(k.Dispatch.ID) || k.Claim.Owner != modelOwner) {
-			return fmt.Sprintf("%q has the request %q, claimed by %q", k.Dispatch.ID, k.Dispatch.Request, k.Claim.Owner)
+	case doEnqueue:
+		sub, err := m.SubmitBackground(ctx, p.request(s, now))
+		if err != nil {
+			return answer(false, err)
 		}
-		return p.claimed(k, ok, err)
-	case doExtend:
-		c, err := p.queue.Extend(ctx, h, lease)
-		return answer(true, err) + asked(c.Stop != "", c.Paused)
-	case doSettle:
-		_, err := p.queue.Settle(ctx, h, queue.Settlement{Verdict: s.Verdict, RetryAt: now.Add(s.Delay), Error: "boom", Result: s.result(now)})
-		return answer(true, err)
-	case doCommit:
-		return answer(true, p.queue.Commit(ctx, h, queue.Commit{
-			ID: name, From: len(p.model.log), Append: []queue.Message{{ID: name}}, Result: s.result(now), Progress: s.Internal,
-		}))
+		return fmt.Sprintf("ok, again %v", sub.Repeated)
+	case doInline:
+		return p.inline(ctx, m, s)
+	case doPoll:
+		return p.poll(ctx, m, now)
+	case doExtend, doCommit, doSettle:
+		if j := p.model.job(s.Token); j != nil {
+			//nolint:contextcheck // the execution has its own
+			return p.work(s, j, p.jobs[len(p.jobs)-1-s.Token], now)
+		}
+		return "skipped"
 	case doInterrupt:
-		out, err := p.queue.Interrupt(ctx, thread, queue.Interrupt{ID: name, Keep: func(d queue.Dispatch) bool { return s.Internal && d.Origin == "internal" }})
+		out, err := m.Interrupt(ctx, thread)
 		return fmt.Sprintf("%s, superseded %d, kept %d", answer(true, err), len(out.Superseded), out.Kept)
 	case doWait:
 		p.clock.Add(modelWait(s))
 		return "ok"
 	default:
-		return p.control(ctx, s, id, name)
+		return p.control(ctx, m, s, id)
 	}
 }
 
-func (p *player) control(ctx context.Context, s step, id, name string) string {
-	thread := p.in(modelThread)
-	switch s.Do {
-	case doCancel:
-		_, ok, err := p.queue.Cancel(ctx, id, "no more")
-		return answer(ok, err)
-	case doCancelRun:
-		ok, err := p.queue.CancelRun(ctx, thread, p.in(p.model.runID(s.ID)), "no more")
-		return answer(ok, err)
-	case doExpire:
-		k, ok, err := p.queue.Expire(ctx, thread)
-		return p.claimed(k, ok, err)
-	case doLapse:
-		run, err := p.queue.Lapse(ctx, thread)
-		return answer(run != "", err)
-	case doReplay:
-		_, err := p.queue.Replay(ctx, id, p.in("run-"+name))
-		return answer(true, err)
-	case doDiscard:
-		return answer(true, p.queue.Discard(ctx, id))
-	case doDrop:
-		return answer(true, p.queue.Drop(ctx, thread))
-	case doPause:
-		_, err := p.queue.Pause(ctx, thread, s.Internal)
-		return answer(true, err)
-	case doTenant:
+func (p *player) control(ctx context.Context, m *mailbox.Mailbox, s step, id string) (out string) {
+	thread, tenant := p.in(modelThread), p.in(modelTenant)
+	var err error
+	ok := true
+	switch {
+	case s.Do == doCancel:
+		ok, err = m.Cancel(ctx, id)
+	case s.Do == doCancelRun:
+		ok, err = m.CancelRun(ctx, p.real(p.model.runID(s.ID)))
+	case s.Do == doReplay:
+		var sub mailbox.Submission
+		if sub, err = m.Replay(ctx, id); err == nil {
+			p.aliases[sub.Run] = p.run()
+		}
+	case s.Do == doDiscard:
+		err = m.Discard(ctx, id)
+	case s.Do == doDrop:
+		err = m.Drop(ctx, thread)
+	case s.Do == doPause && s.Internal:
+		_, err = m.PauseThread(ctx, thread)
+	case s.Do == doPause:
+		_, err = m.ResumeThread(ctx, thread)
+	case s.Do == doTenant:
 		if s.Fault == FaultTwice { // a batch without a base meets no conflict
 			p.fault.Store(nil)
 		}
-		return answer(true, p.queue.PauseTenant(ctx, p.in(modelTenant), s.Internal))
-	case doPoll:
-		return p.poll(ctx)
+		change := m.Resume
+		if s.Internal {
+			change = m.Pause
+		}
+		err = change(ctx, tenant)
 	default:
 		return "no such step"
 	}
+	return answer(ok, err)
 }
 
-// poll compares whether a process that leaves out paused tenants is offered the thread with what can be done for it. The thread may be offered
-// too early, but never too late.
-func (p *player) poll(ctx context.Context) string {
-	tenants, err := p.queue.Pauses(ctx)
-	if err != nil {
-		return answer(true, err)
-	}
-	if got := slices.Contains(tenants, p.in(modelTenant)); got != p.model.halted {
-		return fmt.Sprintf("the tenant is paused: %v, want %v", got, p.model.halted)
-	}
-	now := p.clock.Now()
-	due, _, err := p.queue.Due(ctx, queue.DueQuery{By: now, Skip: tenants, Limit: 2 * modelShare})
-	offered := slices.Contains(names(due), p.in(modelThread))
-	at, some := p.model.soonest(now)
-	switch wanted := some && !at.After(now) && (p.model.claim == nil || now.After(at)); {
-	case offered && p.model.halted:
-		return "a thread of a paused tenant is offered"
-	case wanted && !offered && !p.model.halted && err == nil:
-		return "the thread is not offered, and something can be done for it"
-	}
-	return answer(true, err)
-}
+func (p *player) run() string { return fmt.Sprint("run-n", p.count) }
 
-func (p *player) request() queue.ClaimRequest {
-	return queue.ClaimRequest{Token: fmt.Sprint("token", p.count), Owner: modelOwner, Lease: lease, Instance: "i", NewRun: p.in(fmt.Sprint("run-n", p.count))}
-}
-
-func (p *player) enqueue(ctx context.Context, s step, now time.Time) string {
-	e := queue.Entry{
-		ID: p.in(modelID(s.ID)), Thread: p.in(modelThread), Tenant: p.in(modelTenant), NewRun: p.in(fmt.Sprint("run-n", p.count)), Priority: s.Priority, Dedupe: s.Dedupe,
-		AvailableAt: now.Add(s.Delay), MaxAttempts: s.Max, Request: []byte(modelID(s.ID)),
-	}
+func (p *player) request(s step, now time.Time) mailbox.Request {
+	r := request(p.in(modelThread), p.in(modelID(s.ID)))
+	r.Tenant, r.NewRun, r.Priority, r.Dedupe, r.MaxAttempts = p.in(modelTenant), p.in(p.run()), int8(int(s.Priority)-128), s.Dedupe, s.Max //nolint:gosec // from 0 to 255
+	r.At = now.Add(s.Delay)
 	if s.Internal {
-		e.Origin = "internal"
+		r.Origin = mailbox.OriginInternal
 	}
-	if s.Do == doInline {
-		r := p.request()
-		e.Claim = &r
+	return r
+}
+
+// inline submits a foreground request. One for a thread that is claimed would wait for the holder.
+func (p *player) inline(ctx context.Context, m *mailbox.Mailbox, s step) string {
+	if p.model.claim != nil {
+		return "skipped"
 	}
-	k, err := p.queue.Enqueue(ctx, e)
-	if err != nil {
+	r := p.request(s, p.clock.Now())
+	r.At = time.Time{}
+	if _, err := m.Submit(ctx, r); err != nil {
 		return answer(false, err)
 	}
-	return fmt.Sprint("ok ", p.out(k.Dispatch.ID), " ", k.Dispatch.Status)
+	return cmp.Or(p.begun(), "ok")
+}
+
+// begun receives an execution that has begun, and checks what it was given.
+func (p *player) begun() (trouble string) {
+	select {
+	case x := <-p.hands.begun:
+		d := x.Dispatch
+		p.jobs = append(p.jobs, x)
+		if !strings.HasPrefix(p.out(x.Run.ID), "run-") {
+			p.aliases[x.Run.ID] = p.run()
+		}
+		if in := x.Request.Messages; len(in) != 1 || string(in[0].Data) != d.ID || d.Owner != modelOwner || x.Fence != d.Fence || x.Request.Tenant != p.in(modelTenant) {
+			return fmt.Sprintf("%q has the request %+v, claimed by %q", d.ID, x.Request, d.Owner)
+		}
+		return ""
+	case <-time.After(modelStuck):
+		return "an execution did not begin"
+	}
+}
+
+// poll lets a process do what the thread is due for.
+func (p *player) poll(ctx context.Context, m *mailbox.Mailbox, now time.Time) string {
+	j, c := p.model.running[p.process], p.model.claim
+	if err := m.Poll(ctx); err != nil {
+		return answer(false, err)
+	}
+	if own := c != nil && j != nil && j.fence == c.fence && j.cause == nil; own && !p.model.halted && !now.Before(c.until) {
+		return p.isRenewed()
+	}
+	list := m.Executing()
+	known := func(d mailbox.Dispatch) bool {
+		return slices.ContainsFunc(p.jobs, func(x *hand) bool { return x.Dispatch.Token == d.Token })
+	}
+	if len(list) == 0 || known(list[0]) {
+		return "ok"
+	}
+	return cmp.Or(p.begun(), "ok, began "+p.out(list[0].ID))
+}
+
+// isRenewed waits until a lease was renewed, or refused to be.
+func (p *player) isRenewed() string {
+	select {
+	case <-p.renewed:
+		return "ok"
+	case <-time.After(modelStuck):
+		return "a lease was not renewed"
+	}
+}
+
+// work lets an execution do something.
+func (p *player) work(s step, j *modelJob, x *hand, now time.Time) string {
+	switch {
+	case s.Do == doCommit:
+		name := fmt.Sprint("n", p.count)
+		return answer(true, x.commit(mailbox.Commit{
+			ID: name, From: len(p.model.log), Append: []mailbox.Message{{ID: name}}, Result: s.result(now), Progress: s.Internal,
+		}))
+	case s.Do == doExtend && j.cause != nil:
+		return "skipped"
+	case s.Do == doExtend:
+		x.Suspended(false)
+		return p.isRenewed()
+	}
+	o := outcome{err: errors.New("boom")}
+	switch s.End {
+	case endAck:
+		o = outcome{result: s.result(now)}
+	case endBury:
+		o.err = mailbox.ErrPermanent
+	case endPostpone:
+		o.err = mailbox.Postpone(now.Add(s.Delay), "", o.err)
+	default:
+		o.err = mailbox.RetryAt(now.Add(s.Delay), o.err)
+	}
+	x.end <- o
+	settled(p.processes[j.process], x.Dispatch.Token)
+	return "ok"
+}
+
+// causes compares whether executions were asked to end, and why.
+func (p *player) causes() string {
+	for i, j := range p.model.jobs {
+		if j.over {
+			continue
+		}
+		ctx := p.jobs[i].ctx
+		if j.cause != nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(modelStuck):
+			}
+		}
+		if got := context.Cause(ctx); !errors.Is(got, j.cause) {
+			return fmt.Sprintf("execution %d ends for %v, want %v", i, got, j.cause)
+		}
+	}
+	return ""
 }
 
 // modelWait is how far a step moves the clock: to just before, at and after the end of a lease, too.
 func modelWait(s step) time.Duration {
-	far := []time.Duration{time.Millisecond, time.Second, lease, lease + time.Second, time.Minute}
+	far := []time.Duration{time.Millisecond, time.Second, modelLease, modelLease + time.Second, time.Minute}
 	return far[s.ID%len(far)]
 }
 
-func (s step) result(now time.Time) queue.Result {
-	r := queue.Result{Status: s.Result}
-	if s.Result == queue.RunWaiting {
+func (s step) result(now time.Time) mailbox.Result {
+	r := mailbox.Result{Status: s.Result}
+	if s.Result == mailbox.RunWaiting {
 		r.Wait = modelWaits
 		if s.ID > 0 {
 			r.WaitUntil = now.Add(time.Second)
@@ -240,19 +380,9 @@ func (s step) result(now time.Time) queue.Result {
 	return r
 }
 
-func (p *player) claimed(k queue.State, ok bool, err error) string {
-	if err != nil || !ok {
-		return answer(ok, err)
-	}
-	return "ok " + p.out(k.Dispatch.ID)
-}
-
-// asked names what the holder of a claim is asked by the answer to an extension.
-func asked(stop, paused bool) string { return fmt.Sprintf(", stop %v, paused %v", stop, paused) }
-
 // answer names how a transition came out.
 func answer(ok bool, err error) string {
-	for _, known := range []error{queue.ErrNotFound, queue.ErrExists, queue.ErrConflict, queue.ErrFull, queue.ErrPaused, queue.ErrBusy, queue.ErrInvalid} {
+	for _, known := range []error{mailbox.ErrNotFound, mailbox.ErrExists, mailbox.ErrConflict, mailbox.ErrFull, mailbox.ErrPaused, mailbox.ErrBusy, mailbox.ErrInvalid} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
@@ -269,7 +399,7 @@ func answer(ok bool, err error) string {
 
 // readLog compares the log of the thread.
 func (p *player) readLog(ctx context.Context) string {
-	list, err := p.queue.Messages(ctx, p.in(modelThread), 1, modelSteps)
+	list, err := p.processes[p.process].Messages(ctx, p.in(modelThread), 1, modelSteps)
 	if err != nil {
 		return err.Error()
 	}
@@ -293,7 +423,19 @@ func (p *player) in(id string) string {
 	return p.prefix + id
 }
 
-func (p *player) out(id string) string { return strings.TrimPrefix(id, p.prefix) }
+func (p *player) out(id string) string {
+	return cmp.Or(p.aliases[id], strings.TrimPrefix(id, p.prefix))
+}
+
+// real is the id of a run.
+func (p *player) real(run string) string {
+	for id, name := range p.aliases {
+		if name == run {
+			return id
+		}
+	}
+	return p.in(run)
+}
 
 // decoded decodes the cells of a kind.
 func decoded[T any](s store.Snapshot, kind string) (out []T, err error) {
@@ -318,19 +460,19 @@ func (p *player) snapshot(ctx context.Context) (snapshot, string) {
 	if err != nil {
 		return snapshot{}, err.Error()
 	}
-	threads, err := decoded[queue.Thread](s, "thread")
-	dispatches, err1 := decoded[queue.Dispatch](s, "dispatch")
-	runs, err2 := decoded[queue.Run](s, "run")
+	threads, err := decoded[mailbox.Thread](s, "thread")
+	dispatches, err1 := decoded[mailbox.Dispatch](s, "dispatch")
+	runs, err2 := decoded[mailbox.Run](s, "run")
 	queued, err3 := decoded[struct{ ID string }](s, "queue")
 	if err := errors.Join(err, err1, err2, err3); err != nil {
 		return snapshot{}, err.Error()
 	}
-	out := snapshot{halted: p.model.halted} // which doPoll compares
+	out := snapshot{halted: p.model.halted} // which the polls compare
 	for _, t := range threads {
-		out.paused = !t.PausedAt.IsZero()
+		out.paused, out.reserved = !t.PausedAt.IsZero(), t.ReservedUntil
 		out.epoch, out.fence, out.queued, out.log, out.open, out.due = t.Epoch, t.Fence, t.Queued, t.Messages, p.out(t.Open.ID), t.DueAt
 		if c := t.Claim; c != nil {
-			out.claim, out.until, out.stop = p.out(c.Dispatch)+" "+c.Token, c.Until, c.Stop != ""
+			out.claim, out.until, out.stop = fmt.Sprint(p.out(c.Dispatch), " ", c.Fence), c.Until, c.Stop != ""
 		}
 	}
 	order := []string{}
@@ -340,10 +482,10 @@ func (p *player) snapshot(ctx context.Context) (snapshot, string) {
 	out.queue = fmt.Sprint(order)
 	for _, d := range dispatches {
 		id := p.out(d.ID)
-		if request, ok := s.Cell("request", d.ID); !ok || string(request) != id {
-			return out, fmt.Sprintf("the request of %s is %q", id, request)
+		if _, ok := s.Cell("request", d.ID); !ok {
+			return out, fmt.Sprintf("the request of %s is not there", id)
 		}
-		out.items = append(out.items, item{id, string(d.Status), d.Attempts, d.Postponed, d.Epoch, d.Seq, d.AvailableAt, d.Holding, d.End, p.out(d.RunID)})
+		out.items = append(out.items, item{id, string(d.Status), d.Attempts, d.Postponed, d.Epoch, d.Seq, d.AvailableAt, d.Holding, string(d.End), p.out(d.RunID)})
 	}
 	for _, r := range runs {
 		out.items = append(out.items, item{id: p.out(r.ID), status: fmt.Sprint(r.Status, " ", r.Termination, r.Wait), run: p.out(r.Dispatch)})

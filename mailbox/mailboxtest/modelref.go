@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// model is what a thread should be, kept in the plainest way.
+// model is what a thread should be, kept in the plainest way, and what the two processes that use it know.
 type model struct {
 	epoch, fence, seq uint64
 	// log are the ids of its messages.
@@ -18,28 +18,44 @@ type model struct {
 	runs       map[string]*modelRun
 	open       string
 	claim      *modelClaim
-	// holders and tokens are those of all claims, the latest one last. count is the number of the step.
-	holders, tokens []string
-	count           int
-	// paused is set while the thread is paused, halted while its tenant is.
+	// reserved is until when a foreground request that was refused keeps the thread.
+	reserved time.Time
+	// jobs are the executions of all claims, the latest one last; running is the latest one of each process that has not ended.
+	jobs    []*modelJob
+	running [2]*modelJob
+	// count is the number of the step.
+	count int
+	// paused is set while the thread is paused, halted while its tenant is, and known if a process has seen that.
 	paused, halted bool
+	known          [2]bool
+	// polled is set for a process that has polled: what it executes can be postponed.
+	polled [2]bool
 }
 
 type modelDispatch struct {
-	id, run, dedupe, token string
-	internal               bool
-	seq, epoch             uint64
-	priority               uint8
-	status                 queue.Status
-	available              time.Time
-	attempts, max          int
-	postponed              int
-	holding                bool
-	end                    queue.ClaimEnd
+	id, run, dedupe string
+	internal        bool
+	seq, epoch      uint64
+	priority        uint8
+	status          mailbox.Status
+	available       time.Time
+	attempts, max   int
+	postponed       int
+	holding         bool
+	// fence is that of its latest claim, and end how it lost it.
+	fence uint64
+	end   string
 }
 
+// Ends of a claim.
+const (
+	endSettled  = "settled"
+	endExpired  = "expired"
+	endReleased = "released"
+)
+
 type modelRun struct {
-	status      queue.RunStatus
+	status      mailbox.RunStatus
 	termination string
 	wait        string
 	dispatch    string
@@ -48,24 +64,47 @@ type modelRun struct {
 
 type modelClaim struct {
 	d     *modelDispatch
-	token string
+	fence uint64
 	until time.Time
 	stop  bool
+}
+
+// modelJob is an execution. It is live as long as its lease is renewed, and cause is why it is not.
+type modelJob struct {
+	process int
+	d       *modelDispatch
+	fence   uint64
+	cause   error
+	over    bool
 }
 
 func newModel() *model {
 	return &model{dispatches: map[string]*modelDispatch{}, runs: map[string]*modelRun{}}
 }
 
-func fromEnd(list []string, n int) string {
-	if n >= len(list) {
-		return "unknown"
+// job is the execution of the nth latest claim, if it has not ended.
+func (m *model) job(n int) *modelJob {
+	if n >= len(m.jobs) || m.jobs[len(m.jobs)-1-n].over {
+		return nil
 	}
-	return list[len(list)-1-n]
+	return m.jobs[len(m.jobs)-1-n]
 }
 
-func (m *model) lastHolder(n int) string { return fromEnd(m.holders, n) }
-func (m *model) lastToken(n int) string  { return fromEnd(m.tokens, n) }
+// stale reports whether a step is one of an execution that has lost its claim.
+func (m *model) stale(s step) bool {
+	if s.Do != doCommit && s.Do != doSettle {
+		return false
+	}
+	j := m.job(s.Token)
+	return j != nil && (m.claim == nil || m.claim.fence != j.fence)
+}
+
+// ask asks the execution of a dispatch in a process to end.
+func (m *model) ask(process int, dispatch string, cause error) {
+	if j := m.running[process]; j != nil && j.d.id == dispatch {
+		j.cause = cmp.Or(j.cause, cause)
+	}
+}
 
 // runID is the run of a dispatch, by its number.
 func (m *model) runID(i int) string {
@@ -79,7 +118,7 @@ func (m *model) runID(i int) string {
 func (m *model) queue() []*modelDispatch {
 	var out []*modelDispatch
 	for _, d := range m.dispatches {
-		if d.status == queue.Queued {
+		if d.status == mailbox.Queued {
 			out = append(out, d)
 		}
 	}
@@ -104,30 +143,31 @@ func (m *model) next(now time.Time) *modelDispatch {
 }
 
 // setRun keeps which run is open.
-func (m *model) setRun(id string, status queue.RunStatus) {
+func (m *model) setRun(id string, status mailbox.RunStatus) {
 	m.runs[id].status = status
 	open := m.open != "" && m.open != id
 	switch {
-	case status == queue.RunDone && m.open == id:
+	case status == mailbox.RunDone && m.open == id:
 		m.open = ""
-	case status == queue.RunDone || status == queue.RunCreated && open:
+	case status == mailbox.RunDone || status == mailbox.RunCreated && open:
 	default:
 		m.open = id
 	}
 }
 
 // give gives the thread to a dispatch.
-func (m *model) give(d *modelDispatch, token string, now time.Time) {
+func (m *model) give(d *modelDispatch, process int, now time.Time) {
 	m.fence++
-	d.status, d.token, d.end, d.holding = queue.Claimed, token, "", false
-	m.claim = &modelClaim{d: d, token: token, until: now.Add(lease)}
-	m.holders, m.tokens = append(m.holders, d.id), append(m.tokens, token)
+	d.status, d.fence, d.end, d.holding = mailbox.Claimed, m.fence, "", false
+	m.claim, m.reserved = &modelClaim{d: d, fence: m.fence, until: now.Add(modelLease)}, time.Time{}
+	m.running[process] = &modelJob{process: process, d: d, fence: m.fence}
+	m.jobs = append(m.jobs, m.running[process])
 	m.runs[d.run].dispatch, m.runs[d.run].wait = d.id, ""
-	m.setRun(d.run, queue.RunRunning)
+	m.setRun(d.run, mailbox.RunRunning)
 }
 
 // finish ends a dispatch.
-func (m *model) finish(d *modelDispatch, s queue.Status, end queue.ClaimEnd) {
+func (m *model) finish(d *modelDispatch, s mailbox.Status, end string) {
 	d.status, d.end, d.holding = s, end, false
 	if m.claim != nil && m.claim.d == d {
 		m.claim = nil
@@ -138,42 +178,42 @@ func (m *model) finish(d *modelDispatch, s queue.Status, end queue.ClaimEnd) {
 // continues waiting.
 func (m *model) stopRun(d *modelDispatch, termination string) {
 	r := m.runs[d.run]
-	if r.status == queue.RunDone || r.status == queue.RunWaiting && r.dispatch != d.id {
+	if r.status == mailbox.RunDone || r.status == mailbox.RunWaiting && r.dispatch != d.id {
 		return
 	}
 	r.termination, r.dispatch, r.wait = termination, d.id, ""
-	m.setRun(d.run, queue.RunDone)
+	m.setRun(d.run, mailbox.RunDone)
 }
 
 // over reports whether the run of a dispatch ended or waits with it.
 func (m *model) over(d *modelDispatch) bool {
 	r := m.runs[d.run]
-	return r.dispatch == d.id && (r.status == queue.RunDone || r.status == queue.RunWaiting && !r.postponed())
+	return r.dispatch == d.id && (r.status == mailbox.RunDone || r.status == mailbox.RunWaiting && !r.postponed())
 }
 
 // postponed reports whether a run waits for a time or for the end of a pause, with a dispatch that is queued.
 func (r *modelRun) postponed() bool {
-	return r.status == queue.RunWaiting && (r.wait == queue.WaitRate || r.wait == queue.WaitPause)
+	return r.status == mailbox.RunWaiting && (r.wait == mailbox.WaitRate || r.wait == mailbox.WaitPause)
 }
 
 // suspend lets the run of a dispatch that is queued again wait.
 func (m *model) suspend(d *modelDispatch, wait string, until time.Time) {
-	if r := m.runs[d.run]; r.status == queue.RunRunning {
+	if r := m.runs[d.run]; r.status == mailbox.RunRunning {
 		r.wait, r.until = wait, until
-		m.setRun(d.run, queue.RunWaiting)
+		m.setRun(d.run, mailbox.RunWaiting)
 	}
 }
 
 // fail counts an attempt.
-func (m *model) fail(d *modelDispatch, at time.Time, end queue.ClaimEnd, final bool) {
+func (m *model) fail(d *modelDispatch, at time.Time, end string, final bool) {
 	d.attempts++
 	d.postponed = 0
 	if final || d.attempts >= d.max {
-		m.finish(d, queue.DeadLetter, end)
-		m.stopRun(d, queue.TerminationError)
+		m.finish(d, mailbox.DeadLetter, end)
+		m.stopRun(d, mailbox.TerminationError)
 		return
 	}
-	m.finish(d, queue.Queued, end)
+	m.finish(d, mailbox.Queued, end)
 	d.available, d.holding = at, true
 }
 
@@ -187,6 +227,7 @@ type snapshot struct {
 	stop         bool
 	// paused is that of the thread, halted that of its tenant.
 	paused, halted bool
+	reserved       time.Time
 	items          []item
 	// due is not compared: it may be early.
 	due time.Time
@@ -199,7 +240,7 @@ type item struct {
 	epoch, seq uint64
 	available  time.Time
 	holding    bool
-	end        queue.ClaimEnd
+	end        string
 	run        string
 }
 
@@ -207,7 +248,8 @@ func (i item) compare(o item) int { return cmp.Compare(i.id, o.id) }
 
 func (s snapshot) equal(o snapshot) bool {
 	return slices.Equal(s.items, o.items) && s.epoch == o.epoch && s.fence == o.fence && s.queued == o.queued && s.log == o.log && s.open == o.open &&
-		s.queue == o.queue && s.claim == o.claim && s.until.Equal(o.until) && s.stop == o.stop && s.paused == o.paused && s.halted == o.halted
+		s.queue == o.queue && s.claim == o.claim && s.until.Equal(o.until) && s.stop == o.stop && s.paused == o.paused && s.halted == o.halted &&
+		s.reserved.Equal(o.reserved)
 }
 
 func (m *model) snapshot() snapshot {
@@ -215,9 +257,12 @@ func (m *model) snapshot() snapshot {
 	for _, d := range m.queue() {
 		waiting = append(waiting, d.id)
 	}
-	out := snapshot{epoch: m.epoch, fence: m.fence, queued: len(waiting), log: len(m.log), open: m.open, queue: fmt.Sprint(waiting), paused: m.paused, halted: m.halted}
+	out := snapshot{
+		epoch: m.epoch, fence: m.fence, queued: len(waiting), log: len(m.log), open: m.open, queue: fmt.Sprint(waiting), paused: m.paused, halted: m.halted,
+		reserved: m.reserved,
+	}
 	if c := m.claim; c != nil {
-		out.claim, out.until, out.stop = c.d.id+" "+c.token, c.until, c.stop
+		out.claim, out.until, out.stop = fmt.Sprint(c.d.id, " ", c.fence), c.until, c.stop
 	}
 	for id, d := range m.dispatches {
 		out.items = append(out.items, item{id, string(d.status), d.attempts, d.postponed, d.epoch, d.seq, d.available, d.holding, d.end, d.run})
@@ -234,7 +279,7 @@ func (m *model) snapshot() snapshot {
 func (m *model) invariants(s snapshot, now time.Time) string {
 	holders := 0
 	for _, i := range s.items {
-		if i.status == string(queue.Claimed) {
+		if i.status == string(mailbox.Claimed) {
 			holders++
 		}
 	}
@@ -253,7 +298,7 @@ func (m *model) invariants(s snapshot, now time.Time) string {
 // rests checks that a thread of which nothing could be claimed is not due any more, unless its run waited long enough: no process polls it over
 // and over.
 func (m *model) rests(s snapshot, now time.Time) string {
-	if m.claim == nil && !m.lapses(now) && !s.due.IsZero() && !s.due.After(now) {
+	if m.claim == nil && !m.halted && !m.lapses(now) && !s.due.IsZero() && !s.due.After(now) {
 		return fmt.Sprintf("nothing can be claimed at %v, and the thread is due at %v", now, s.due)
 	}
 	return ""
@@ -277,13 +322,19 @@ func (m *model) soonest(now time.Time) (at time.Time, some bool) {
 		}
 	}
 	for _, d := range m.queue() {
-		earlier(d.available)
+		if d.available.Before(m.reserved) {
+			earlier(m.reserved)
+		} else {
+			earlier(d.available)
+		}
 		if d.holding && d.available.After(now) {
 			break // what is behind it waits as long
 		}
 	}
-	if r := m.runs[m.open]; r != nil && r.status == queue.RunWaiting && !r.until.IsZero() && !m.came(r.until) {
-		earlier(r.until)
+	if r := m.runs[m.open]; r != nil && r.status == mailbox.RunWaiting && !r.until.IsZero() {
+		if over := time.UnixMilli(max(r.until.UnixMilli(), now.UnixMilli())); !m.came(over) {
+			earlier(over)
+		}
 	}
 	return at, some
 }

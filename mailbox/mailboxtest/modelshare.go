@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -23,6 +23,7 @@ type share struct {
 	taken *takings
 	// done are those of schedules that came out well. failure is the first one that did not, and seed its seed.
 	done    []*player
+	failed  []*player
 	failure string
 	seed    uint64
 }
@@ -59,15 +60,19 @@ func (s *share) play(ctx context.Context, alone bool) string {
 		})
 	}
 	wg.Wait()
+	defer func() {
+		for _, p := range s.done {
+			p.close(ctx, modelStuck)
+		}
+		for _, p := range s.failed {
+			p.close(ctx, time.Second)
+		}
+	}()
 	if s.failure != "" {
 		return fmt.Sprintf("%s=%d: %s", modelSeed, s.seed, s.explain(ctx))
 	}
-	q, err := queue.New(queue.Config{Store: s.one})
-	if err != nil {
-		return err.Error()
-	}
-	a := audit{queue: q, players: s.done}
-	if err := a.run(ctx); err != nil {
+	a := audit{players: s.done}
+	if err := a.run(ctx, s.one); err != nil {
 		return err.Error()
 	}
 	return strings.Join(a.wrong, "\n")
@@ -90,9 +95,9 @@ func (s *share) playOne(ctx context.Context, steps []step) (*player, string) {
 	s.names++
 	name := s.names
 	s.mu.Unlock()
-	p, err := newPlayer(s.one, s.other, name)
+	p, err := newPlayer(ctx, s.one, s.other, name)
 	if err != nil {
-		return p, err.Error()
+		return nil, err.Error()
 	}
 	trouble := p.play(ctx, steps)
 	return p, trouble
@@ -103,18 +108,28 @@ func (s *share) ended(p *player, seed uint64, trouble string) {
 	defer s.mu.Unlock()
 	switch {
 	case trouble == "":
-		s.done = append(s.done, p)
 		s.taken.add(p.taken)
+		s.done = append(s.done, p)
 	case s.failure == "":
 		s.failure, s.seed = trouble, seed
+	}
+	if trouble != "" && p != nil {
+		s.failed = append(s.failed, p)
 	}
 }
 
 // explain shortens the schedule that failed, when it fails alone, too.
 func (s *share) explain(ctx context.Context) string {
 	steps, beside := schedule(s.seed), ""
+	begin := time.Now()
 	try := func(steps []step) string {
-		_, trouble := s.playOne(ctx, steps)
+		if time.Since(begin) > modelShorten {
+			return ""
+		}
+		p, trouble := s.playOne(ctx, steps)
+		if p != nil {
+			p.close(ctx, time.Second)
+		}
 		return trouble
 	}
 	if trouble := try(steps); trouble != "" {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox"
 )
 
 // action is a kind of step.
@@ -13,31 +13,37 @@ type action string
 
 const (
 	doEnqueue   action = "enqueue"
-	doInline    action = "inline" // enqueue and claim
-	doClaim     action = "claim"
+	doInline    action = "inline" // a foreground request
+	doPoll      action = "poll"   // what is due: a claim that begins or is over, the end of a wait
 	doExtend    action = "extend"
 	doSettle    action = "settle"
 	doCommit    action = "commit"
 	doInterrupt action = "interrupt"
 	doCancel    action = "cancel"
 	doCancelRun action = "cancel_run"
-	doExpire    action = "expire"
-	doLapse     action = "lapse"
 	doReplay    action = "replay"
 	doDiscard   action = "discard"
 	doDrop      action = "drop"
 	doPause     action = "pause"  // of the thread; its end, too
 	doTenant    action = "tenant" // the same for the tenant
-	doPoll      action = "poll"
 	doWait      action = "wait"
 )
 
 func actions() []action {
 	return []action{
-		doEnqueue, doInline, doClaim, doExtend, doSettle, doCommit, doInterrupt, doCancel, doCancelRun,
-		doExpire, doLapse, doReplay, doDiscard, doDrop, doPause, doTenant, doPoll, doWait,
+		doEnqueue, doInline, doPoll, doExtend, doSettle, doCommit, doInterrupt, doCancel, doCancelRun, doReplay, doDiscard, doDrop, doPause, doTenant, doWait,
 	}
 }
+
+// What an execution comes to. The last two come of what it was asked.
+const (
+	endAck      = "ack"
+	endRetry    = "retry"
+	endBury     = "bury"
+	endPostpone = "postpone"
+	endGiveBack = "give back"
+	endWithdraw = "withdraw"
+)
 
 // step is one step of a schedule. What it names may not be there: then it has to be refused.
 type step struct {
@@ -51,8 +57,8 @@ type step struct {
 	Internal bool
 	Max      int
 	Delay    time.Duration
-	Verdict  queue.Verdict
-	Result   queue.RunStatus
+	End      string
+	Result   mailbox.RunStatus
 	Fault    Fault
 }
 
@@ -67,7 +73,7 @@ func schedule(seed uint64) []step {
 	often := slices.DeleteFunc(actions(), func(a action) bool {
 		return (a == doDrop || a == doInterrupt || a == doPause || a == doTenant) && r.IntN(4) > 0
 	})
-	often = append(often, doClaim, doSettle, doSettle, doWait, doExpire, doExpire, doExtend, doLapse, doLapse, doLapse, doLapse, doLapse, doCancelRun, doReplay, doReplay, doDiscard, doPoll)
+	often = append(often, doPoll, doPoll, doPoll, doPoll, doSettle, doSettle, doSettle, doCommit, doWait, doExtend, doCancelRun, doReplay, doReplay, doDiscard)
 	m, now := newModel(), NewClock().Now()
 	steps, before := make([]step, 0, modelSteps), m.snapshot()
 	for len(steps) < modelSteps {
@@ -78,9 +84,10 @@ func schedule(seed uint64) []step {
 			}
 			continue
 		}
-		m.do(s, now)
+		stale := m.stale(s) // which changes nothing if all is well
+		m.do(s, modelProcess(len(steps)), now)
 		after := m.snapshot()
-		if !before.equal(after) || r.IntN(modelIdle) == 0 {
+		if !before.equal(after) || stale || r.IntN(modelIdle) == 0 {
 			before, steps = after, append(steps, s)
 		}
 	}
@@ -96,10 +103,10 @@ const (
 // draw makes a step.
 func draw(r *rand.Rand, from []action) step {
 	return step{
-		Do: pick(r, from...), ID: r.IntN(modelIDs), Token: pick(r, 0, 0, 0, 1, 2), Priority: pick[uint8](r, 128, 128, 0),
+		Do: pick(r, from...), ID: r.IntN(modelIDs), Token: pick(r, 0, 0, 0, 1, 1, 2), Priority: pick[uint8](r, 128, 128, 0),
 		Dedupe: pick(r, "", "k"), Internal: r.IntN(3) == 0, Max: pick(r, 1, 3), Delay: pick(r, 0, 0, time.Second, time.Minute),
-		Verdict: pick(r, queue.Ack, queue.Ack, queue.Ack, queue.Retry, queue.Bury, queue.Bury, queue.GiveBack, queue.GiveBack, queue.Postpone, queue.Postpone, queue.Withdraw, queue.Supersede),
-		Result:  pick(r, "", queue.RunDone, queue.RunWaiting, queue.RunWaiting), Fault: pick(r, FaultNone, FaultNone, FaultBefore, FaultAfter, FaultTwice),
+		End:    pick(r, endAck, endAck, endAck, endRetry, endBury, endBury, endPostpone),
+		Result: pick(r, "", mailbox.RunDone, mailbox.RunWaiting, mailbox.RunWaiting), Fault: pick(r, FaultNone, FaultNone, FaultBefore, FaultAfter, FaultTwice),
 	}
 }
 

@@ -7,13 +7,6 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// TestQueue runs the contract of the rules on a store.
-func TestQueue(t *testing.T, open func(t *testing.T) store.Store) {
-	t.Helper()
-	runCases(t, open, queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), faultCases(), raceCases(), sizeCases(),
-		dropCases(), hostileCases(), heirCases(), commandCases())
-}
-
 func runCases(t *testing.T, open func(t *testing.T) store.Store, groups ...[]testCase) {
 	t.Helper()
 	for _, c := range slices.Concat(groups...) {
@@ -31,7 +24,7 @@ func TestMailbox(t *testing.T, open func(t *testing.T) (one, other store.Store))
 		t.Helper()
 		one, _ := open(t)
 		return one
-	}, lifeCases(), damageCases(), deafCases(), slowCases(), decideCases(), lateCases(), requestCases(), ownCases())
+	}, listCases(), dueCases(), logCases(), faultCases(), sizeCases(), dropCases(), hostileCases(), heirCases(), lifeCases(), damageCases(), deafCases(), slowCases(), decideCases(), lateCases(), requestCases(), ownCases())
 	t.Run("events", func(t *testing.T) {
 		t.Parallel()
 		testEvents(t, open)

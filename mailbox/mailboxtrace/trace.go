@@ -71,7 +71,7 @@ func (t *Tracer) Execution(ctx context.Context, j *mailbox.Job) (context.Context
 // Settled implements mailbox.Observer: an event of the span under way.
 func (*Tracer) Settled(ctx context.Context, d mailbox.Dispatch, _ mailbox.Run) {
 	trace.SpanFromContext(ctx).AddEvent("settled", trace.WithAttributes(
-		attribute.String("mortise.dispatch.id", d.ID), attribute.String("mortise.outcome", string(mailbox.OutcomeOf(d))),
+		attribute.String("mortise.dispatch.id", d.ID), attribute.String("mortise.outcome", string(d.Outcome())),
 	))
 }
 

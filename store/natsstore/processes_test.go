@@ -17,7 +17,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 )
@@ -240,7 +239,7 @@ func (s *said) stalled() time.Duration {
 
 // check checks that what was acknowledged is there. The suite checks the rest.
 func (s *said) check(on store.Store) {
-	q, err := queue.New(queue.Config{Store: on})
+	q, err := mailbox.New(s.t.Context(), mailbox.Config{Store: on})
 	if err != nil {
 		s.t.Error(err)
 		return

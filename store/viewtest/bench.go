@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -19,7 +19,10 @@ import (
 // milliseconds for a cycle.
 func BenchmarkCycle(b *testing.B, open func(b *testing.B) store.Store) {
 	b.Helper()
-	q := queueOn(b, open(b))
+	w := newWorker(b, open(b), 8)
+	if err := w.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
 	var count atomic.Int64
 	for _, workers := range []int{1, 8} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
@@ -30,7 +33,7 @@ func BenchmarkCycle(b *testing.B, open func(b *testing.B) store.Store) {
 			for range workers {
 				wg.Go(func() {
 					for left.Add(-1) >= 0 {
-						cycle(b, q, fmt.Sprint("cycle-", count.Add(1)))
+						w.cycle(fmt.Sprint("cycle-", count.Add(1)))
 					}
 				})
 			}
@@ -40,47 +43,60 @@ func BenchmarkCycle(b *testing.B, open func(b *testing.B) store.Store) {
 	}
 }
 
-func queueOn(b *testing.B, s store.Store) *queue.Queue {
+// worker is a process whose jobs do nothing.
+type worker struct {
+	*mailbox.Mailbox
+
+	b   *testing.B
+	ran chan string
+}
+
+// Run implements mailbox.Runtime.
+func (w worker) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+	select {
+	case w.ran <- j.Dispatch.Thread:
+	default:
+	}
+	return mailbox.Result{}, nil
+}
+
+func newWorker(b *testing.B, s store.Store, workers int) worker {
 	b.Helper()
-	q, err := queue.New(queue.Config{Store: s})
+	w := worker{b: b, ran: make(chan string, 1)}
+	var err error
+	w.Mailbox, err = mailbox.New(b.Context(), mailbox.Config{Store: s, Runtime: w, Events: mailbox.Events{Pause: -1}, Limits: mailbox.Limits{Workers: workers}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return q
+	b.Cleanup(func() {
+		if err := w.Close(context.WithoutCancel(b.Context())); err != nil {
+			b.Error(err)
+		}
+	})
+	return w
 }
 
-func entry(thread string) queue.Entry {
-	return queue.Entry{
-		ID: "d-" + thread, Thread: thread, NewRun: "r-" + thread, OwnID: true, OwnRun: true, Unread: true, Priority: queue.PriorityDefault, MaxAttempts: 5, Request: make([]byte, 200),
-	}
+func request(thread string) mailbox.Request {
+	return mailbox.Request{Thread: thread, Messages: []mailbox.Input{{ID: "m", Data: make([]byte, 100)}}}
 }
 
-func cycle(b *testing.B, q *queue.Queue, thread string) {
-	b.Helper()
-	_, err := q.Enqueue(b.Context(), entry(thread))
-	if err == nil {
-		settle(b, q, thread, queue.Settlement{Verdict: queue.Ack, Result: queue.Result{Status: queue.RunDone}})
-		return
+// cycle submits a job and waits for its end.
+func (w worker) cycle(thread string) {
+	sub, err := w.SubmitBackground(w.b.Context(), request(thread))
+	for seq := uint64(0); err == nil; {
+		var e mailbox.Event
+		if e, err = sub.Events.Next(w.b.Context(), seq); e.Type == mailbox.EventSettled {
+			return
+		}
+		seq = e.Seq
 	}
-	b.Error(err)
-}
-
-// settle claims a thread and settles its dispatch.
-func settle(b *testing.B, q *queue.Queue, thread string, s queue.Settlement) {
-	b.Helper()
-	k, ok, err := q.Claim(b.Context(), thread, queue.ClaimRequest{Token: "token", Owner: "worker", Lease: time.Minute, Instance: "instance"})
-	if err == nil && ok {
-		_, err = q.Settle(b.Context(), queue.Hold{Thread: thread, Dispatch: k.Dispatch.ID, Token: "token"}, s)
-	}
-	if err != nil || !ok {
-		b.Error(ok, err)
-	}
+	w.b.Error(err)
 }
 
 // backlogEnv names the variable with the size of the backlog of [BenchmarkBacklog], 100,000 if it is not set.
 const backlogEnv = "MORTISE_BENCH_BACKLOG"
 
-// BenchmarkBacklog polls for what is due, claims it and gives it back, with 10 and with many threads that have a dispatch queued, in turns.
+// BenchmarkBacklog executes what is due and queues as much, with 10 and with many threads that have a dispatch queued, in turns.
 // It reports milliseconds with the backlog, and how many times as long that is as with 10: the ratio of medians.
 func BenchmarkBacklog(b *testing.B, open func(b *testing.B) store.Store) {
 	b.Helper()
@@ -93,9 +109,9 @@ func BenchmarkBacklog(b *testing.B, open func(b *testing.B) store.Store) {
 	}
 	var polls [2]func()
 	for i, n := range []int{10, many} {
-		q := queueOn(b, open(b))
-		fill(b, q, n)
-		polls[i] = func() { poll(b, q) }
+		w := newWorker(b, open(b), 1)
+		w.fill(n)
+		polls[i] = w.poll
 	}
 	var times [2][]float64
 	for b.Loop() {
@@ -115,15 +131,14 @@ func BenchmarkBacklog(b *testing.B, open func(b *testing.B) store.Store) {
 }
 
 // fill queues a dispatch in each of n threads.
-func fill(b *testing.B, q *queue.Queue, n int) {
-	b.Helper()
+func (w worker) fill(n int) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range 64 {
 		wg.Go(func() {
 			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-				if _, err := q.Enqueue(b.Context(), entry(fmt.Sprintf("backlog-%08d", i))); err != nil {
-					b.Error(err)
+				if _, err := w.SubmitBackground(w.b.Context(), request(fmt.Sprintf("backlog-%08d", i))); err != nil {
+					w.b.Error(err)
 					return
 				}
 			}
@@ -132,11 +147,14 @@ func fill(b *testing.B, q *queue.Queue, n int) {
 	wg.Wait()
 }
 
-func poll(b *testing.B, q *queue.Queue) {
-	b.Helper()
-	due, _, err := q.Due(context.WithoutCancel(b.Context()), queue.DueQuery{By: time.Now(), Limit: 5})
-	if err != nil || len(due) == 0 {
-		b.Fatal(len(due), err)
+// poll executes what is due first, and queues another job for its thread.
+func (w worker) poll() {
+	ctx := context.WithoutCancel(w.b.Context())
+	err := w.Poll(ctx)
+	if err == nil {
+		_, err = w.SubmitBackground(ctx, request(<-w.ran))
 	}
-	settle(b, q, due[0].ID, queue.Settlement{Verdict: queue.GiveBack})
+	if err != nil {
+		w.b.Fatal(err)
+	}
 }

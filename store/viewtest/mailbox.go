@@ -10,19 +10,11 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// TestMailbox runs the suites of the mailbox on a store: the rules, that many schedules of their model by two processes that take turns, and
+// TestMailbox runs the suites of the mailbox on a store: its contract, that many schedules of its model by two processes that take turns, and
 // what crosses from one process to another.
 func TestMailbox(t *testing.T, open OpenFunc, schedules int) {
 	t.Helper()
 	runSuites(t, open, map[string]suite{
-		"queue": func(t *testing.T, open OpenFunc) {
-			t.Helper()
-			mailboxtest.TestQueue(t, func(t *testing.T) store.Store {
-				t.Helper()
-				one, _ := open(t)
-				return one
-			})
-		},
 		"model": func(t *testing.T, open OpenFunc) {
 			t.Helper()
 			mailboxtest.TestModel(t, open, schedules)

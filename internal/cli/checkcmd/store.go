@@ -13,7 +13,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/cli/check"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/program"
-	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 )
@@ -58,11 +57,11 @@ func checkStore(ctx context.Context, c *program.Setup) check.Finding {
 
 // dispatches counts what the mailbox of the store has.
 func dispatches(ctx context.Context, h *program.Home) (map[mailbox.Status]int, error) {
-	q, err := queue.New(queue.Config{Store: h.Store})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: h.Store})
 	if err != nil {
 		return nil, err
 	}
-	return q.Count(ctx)
+	return box.Count(ctx)
 }
 
 // checkClock compares the clocks of the store and of this machine.

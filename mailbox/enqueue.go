@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"cmp"
@@ -9,37 +9,18 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// Entry is what is to be queued.
-type Entry struct {
-	// ID of the dispatch and Thread are required.
-	ID     string
-	Thread string
-	Tenant string
-	// Run is the run that continues, or a new one of that id. Without it the thread's waiting run continues, and else NewRun is made.
-	Run, NewRun string
-	// Follow lets Run be under way: the entry is for what it comes to. Without it such a run is refused.
-	Follow bool
-	// Agent of a new run; that of the thread's latest run when empty.
-	Agent  string
-	Parent string
-	// ParentThread is the thread above a new one.
-	ParentThread string
-	// Priority is as in [Dispatch]; 0 is the highest.
-	Priority    uint8
-	Dedupe      string
-	Origin      string
-	AvailableAt time.Time
-	MaxAttempts int
-	Request     []byte
-	Digest      string
-	// Input are the ids of the messages that it brings.
-	Input []string
+// entry is a request as it is queued.
+type entry struct {
+	Request
+
+	// ID is that of the dispatch, Payload the request as it is kept, and Digest distinguishes requests under one id.
+	ID, Digest string
+	Payload    []byte
 	// Claim asks for the thread at once: either it is claimed for the entry, or nothing is queued. Offer is a claim, too, and the entry is
 	// queued if it cannot be made now, or something else is queued.
-	Claim, Offer *ClaimRequest
+	Claim, Offer *claimRequest
 	// Interrupt is the id of the interrupt that reserved the thread for the claim.
 	Interrupt string
-
 	// OwnID and OwnRun are set if ID and NewRun were made at random.
 	OwnID, OwnRun bool
 	// Unread lets the entry be queued without a read of a thread that this process does not know: it is new, most likely, and the store
@@ -51,35 +32,32 @@ type Entry struct {
 const maxYear = 9999
 
 // Validate refuses an entry that no thread accepts.
-func (e *Entry) Validate() error {
+func (e *entry) Validate() error {
 	if e.ID == "" || e.Thread == "" {
 		return fmt.Errorf("%w: an entry needs an id and a thread", ErrInvalid)
 	}
-	if year := e.AvailableAt.Year(); year > maxYear {
+	if year := e.At.Year(); year > maxYear {
 		return fmt.Errorf("%w: it is to be due in the year %d; the last one is %d", ErrInvalid, year, maxYear)
 	}
 	for name, id := range map[string]string{
 		"dispatch id": e.ID, "thread": e.Thread, "tenant": e.Tenant, "run id": e.Run, "new run id": e.NewRun, "dedupe key": e.Dedupe,
-		"agent": e.Agent, "parent": e.Parent, "parent thread": e.ParentThread, "origin": e.Origin,
+		"agent": e.Agent, "parent": e.Parent, "parent thread": e.ParentThreadID, "origin": e.Origin,
 	} {
-		if err := CheckID(name, id); err != nil {
+		if err := checkID(name, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Enqueue queues an entry. The same entry again gives what became of it.
-func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpEnqueue, Thread: e.Thread, Dispatch: e.ID})
+// enqueueEntry queues an entry. The same entry again gives what became of it.
+func (q *queue) enqueueEntry(ctx context.Context, e entry) (s state, err error) {
+	ctx, end := q.observe(ctx, Operation{Name: "enqueue", Thread: e.Thread, Dispatch: e.ID})
 	defer func() { end(false, err) }()
-	if err := cmp.Or(e.Validate(), q.limits.FitsRequest(len(e.Request)), q.chosen(ctx, &e)); err != nil {
-		return State{}, wrap("entry", e.ID, err)
+	if err := cmp.Or(e.Validate(), q.fitsRequest(len(e.Payload)), q.chosen(ctx, &e)); err != nil {
+		return state{}, wrap("entry", e.ID, err)
 	}
-	e.AvailableAt = milli(e.AvailableAt)
-	if now := q.Now(); e.AvailableAt.Before(now) {
-		e.AvailableAt = now
-	}
+	e.At = latest(milli(e.At), q.now())
 	known := q.memory.get(e.Thread)
 	switch {
 	case known == nil && e.Unread:
@@ -99,7 +77,7 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
 		return err
 	})
 	if err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	state := asBefore
 	if claim := cmp.Or(e.Claim, e.Offer); claim != nil && s.Holds(claim.Token) {
@@ -110,7 +88,7 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
 }
 
 // chosen refuses ids that a caller chose and another thread has: the store compares them only with others that were chosen.
-func (q *Queue) chosen(ctx context.Context, e *Entry) error {
+func (q *queue) chosen(ctx context.Context, e *entry) error {
 	for _, c := range []struct {
 		kind, id string
 		own      bool
@@ -130,31 +108,31 @@ func (q *Queue) chosen(ctx context.Context, e *Entry) error {
 }
 
 // enqueue queues an entry, once for each id. With a claim it is claimed in the same turn, or not queued at all.
-func enqueue(t *turn, e *Entry) (State, error) {
+func enqueue(t *turn, e *entry) (state, error) {
 	if d, ok := t.dispatches[e.ID]; ok {
 		return t.again(d, e)
 	}
 	if err := t.admit(e); err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	run, err := t.runFor(e)
 	if err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	if t.thread.Tenant == "" {
 		t.thread.Tenant = e.Tenant
 	}
-	if t.thread.Seq == 0 && e.ParentThread != e.Thread {
-		t.thread.Parent = e.ParentThread
+	if t.thread.Seq == 0 && e.ParentThreadID != e.Thread {
+		t.thread.Parent = e.ParentThreadID
 	}
 	if t.thread.CreatedAt.IsZero() {
 		t.thread.CreatedAt = t.now
 	}
 	t.thread.Seq++
 	d := Dispatch{
-		ID: e.ID, Thread: e.Thread, RunID: run.ID, Seq: t.thread.Seq, Priority: e.Priority, Epoch: t.thread.Epoch, Dedupe: e.Dedupe,
-		Origin: e.Origin, Status: Queued, AvailableAt: e.AvailableAt, MaxAttempts: max(e.MaxAttempts, 1),
-		CreatedAt: t.now, Request: e.Request, Digest: e.Digest, Own: e.OwnID,
+		ID: e.ID, Thread: e.Thread, RunID: run.ID, Seq: t.thread.Seq, Priority: uint8(int(e.Priority) + int(priorityDefault)), Epoch: t.thread.Epoch, Dedupe: e.Dedupe, //nolint:gosec // from 0 to 255
+		Origin: e.Origin, Status: Queued, AvailableAt: e.At, MaxAttempts: max(e.MaxAttempts, 1),
+		CreatedAt: t.now, Request: e.Payload, Digest: e.Digest, Own: e.OwnID,
 	}
 	t.putRun(run)
 	t.put(d)
@@ -176,15 +154,15 @@ func (t *turn) idles(d Dispatch) bool {
 }
 
 // again answers for an entry that is there already.
-func (t *turn) again(d Dispatch, e *Entry) (State, error) {
+func (t *turn) again(d Dispatch, e *entry) (state, error) {
 	if err := t.thread.Admits(e.Tenant); err != nil {
-		return State{}, err
+		return state{}, err
 	}
 	if d.Digest != e.Digest || (e.Run != "" && e.Run != d.RunID) {
-		return State{}, fmt.Errorf("%w: dispatch %.80q is there, and is another request", ErrExists, d.ID)
+		return state{}, fmt.Errorf("%w: dispatch %.80q is there, and is another request", ErrExists, d.ID)
 	}
 	if e.Claim != nil && d.Token != e.Claim.Token {
-		return State{}, fmt.Errorf("%w: dispatch %.80q", ErrExists, d.ID)
+		return state{}, fmt.Errorf("%w: dispatch %.80q", ErrExists, d.ID)
 	}
 	s := t.state(d.ID)
 	s.Repeated = true
@@ -192,7 +170,7 @@ func (t *turn) again(d Dispatch, e *Entry) (State, error) {
 }
 
 // admit refuses an entry that the thread does not accept now.
-func (t *turn) admit(e *Entry) error {
+func (t *turn) admit(e *entry) error {
 	if err := t.thread.Admits(e.Tenant); err != nil {
 		return err
 	}
@@ -203,7 +181,7 @@ func (t *turn) admit(e *Entry) error {
 		return fmt.Errorf("%w: dedupe_key=%.80s", ErrExists, e.Dedupe)
 	case e.Claim != nil && (t.thread.Claim != nil || t.now.Before(t.thread.ReservedUntil) && t.thread.Interrupt != e.Interrupt):
 		return ErrBusy
-	case e.Claim == nil && t.thread.Queued >= t.Depth:
+	case e.Claim == nil && t.thread.Queued >= t.depth:
 		return fmt.Errorf("%w: thread %.80q has %d queued dispatches; wait or cancel some", ErrFull, e.Thread, t.thread.Queued)
 	}
 	return nil
@@ -218,16 +196,16 @@ func (t *Thread) Admits(tenant string) error {
 }
 
 // runFor is the run that an entry is for.
-func (t *turn) runFor(e *Entry) (Run, error) {
+func (t *turn) runFor(e *entry) (Run, error) {
 	id := e.Run
 	if id == "" && t.thread.Open.Status == RunWaiting && !t.thread.Open.Postponed() {
 		id = t.thread.Open.ID
 	}
 	if r, ok := t.runs[id]; ok {
-		if r.Status == RunDone || (r.Status == RunRunning || r.Ref().Postponed()) && !e.Follow {
+		if r.Status == RunDone || (r.Status == RunRunning || r.Ref().Postponed()) && !e.decides() {
 			return Run{}, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, id)
 		}
-		r.Input = append(r.Input, e.Input...)
+		r.Input = append(r.Input, e.inputs()...)
 		return r, nil
 	}
 	if id == "" {
@@ -244,7 +222,7 @@ func (t *turn) runFor(e *Entry) (Run, error) {
 		agent = t.thread.Latest.Agent
 	}
 	return Run{
-		ID: id, Thread: e.Thread, Agent: agent, Parent: e.Parent, Status: RunCreated, Input: e.Input, CreatedAt: t.now,
+		ID: id, Thread: e.Thread, Agent: agent, Parent: e.Parent, Status: RunCreated, Input: e.inputs(), CreatedAt: t.now,
 		Own: e.OwnRun && id == e.NewRun && id != e.Run,
 	}, nil
 }
@@ -256,5 +234,5 @@ func (t *turn) sooner(d Dispatch) {
 		rank = min(rank, t.thread.Rank)
 	}
 	t.notify = true
-	t.write(Earliest(t.thread.DueAt, d.AvailableAt), rank)
+	t.write(earliest(t.thread.DueAt, d.AvailableAt), rank)
 }

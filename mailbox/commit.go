@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"cmp"
@@ -29,8 +29,8 @@ type Commit struct {
 	More threads.Commit
 }
 
-// Commit writes for the holder of a claim, and for no other. The thread may have been interrupted: what a run had come to is kept.
-func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) (err error) {
+// commit writes for the holder of a claim, and for no other. The thread may have been interrupted: what a run had come to is kept.
+func (q *queue) commit(ctx context.Context, h hold, c Commit) (err error) {
 	c.Result = c.Result.storable()
 	replaced := map[int]Message{} // a place of a log has the same id for ever
 	for _, m := range c.Replace {
@@ -42,21 +42,21 @@ func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) (err error) {
 			replaced[m.Seq] = old[0]
 		}
 	}
-	_, err = q.change(ctx, Operation{Name: OpCommit, Thread: h.Thread, Dispatch: h.Dispatch}, need{more: c.More.Query()}, func(t *turn) (bool, error) {
+	_, err = q.change(ctx, Operation{Name: "commit", Thread: h.Thread, Dispatch: h.Dispatch}, need{more: c.More.Query()}, func(t *turn) (bool, error) {
 		return true, commit(t, h, &c, replaced)
 	})
 	return err
 }
 
-func commit(t *turn, h Hold, c *Commit, replaced map[int]Message) error {
-	if err := cmp.Or(t.FitsCommit(c.bytes()), t.held(h)); err != nil {
+func commit(t *turn, h hold, c *Commit, replaced map[int]Message) error {
+	if err := cmp.Or(t.fitsCommit(c.bytes()), t.held(h)); err != nil {
 		return err
 	}
 	if c.ID != "" && t.thread.Commit == c.ID {
 		return nil
 	}
 	if c.From != t.length {
-		return fmt.Errorf("its log: %w", &ConflictError{Expected: uint64(c.From), Actual: uint64(t.length)}) //nolint:gosec // counts
+		return fmt.Errorf("its log: %w", &conflictError{expected: uint64(c.From), actual: uint64(t.length)}) //nolint:gosec // counts
 	}
 	if err := t.replace(c.Replace, replaced); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (t *turn) append(list []Message) error {
 	for _, m := range list {
 		t.thread.Messages++
 		m.Seq, m.At = t.thread.Messages, t.now
-		if err := CheckID("message id", m.ID); err != nil {
+		if err := checkID("message id", m.ID); err != nil {
 			return fmt.Errorf("message %d: %w", m.Seq, err)
 		}
 		if m.ID == "" {

@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"errors"
@@ -42,23 +42,23 @@ func TestMemory(t *testing.T) {
 func TestMemory_lost(t *testing.T) {
 	t.Parallel()
 	mem, now := memstore.New(), time.Unix(1_800_000_000, 0)
-	var of [2]*Queue
+	var of [2]*Mailbox
 	for i := range of {
 		var err error
-		if of[i], err = New(Config{Store: mem, Skew: -1, Now: func() time.Time { return now }}); err != nil {
+		if of[i], err = New(t.Context(), Config{Store: mem, Lease: Lease{Skew: -1}, Now: func() time.Time { return now }}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	one, other := of[0], of[1]
-	s, err := one.Enqueue(t.Context(), Entry{ID: "d", Thread: "t", NewRun: "r", MaxAttempts: 2, Offer: &ClaimRequest{Token: "token", Owner: "one", Lease: time.Minute}})
+	s, err := one.Enqueue(t.Context(), entry{ID: "d", Request: Request{Thread: "t", NewRun: "r", MaxAttempts: 2}, Offer: &claimRequest{Token: "token", Owner: "one", Lease: time.Minute}})
 	if err != nil || !one.memory.of["t"].claimed {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	now = now.Add(time.Hour)
-	if _, ok, err := other.Expire(t.Context(), "t"); err != nil || !ok {
+	if _, ok, err := other.expire(t.Context(), "t"); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	if _, err := one.Settle(t.Context(), s.Hold(), Settlement{Verdict: Retry, Error: "late"}); !errors.Is(err, ErrConflict) {
+	if _, err := one.Settle(t.Context(), s.Hold(), settlement{Verdict: verdictRetry, Error: "late"}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a settlement after the lease is %v", err)
 	}
 	if one.memory.of["t"].claimed {

@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"cmp"
@@ -11,11 +11,11 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// Cancel ends a dispatch that is queued, and asks the holder of one that is claimed to stop: if it does not, the dispatch is cancelled when
+// cancel ends a dispatch that is queued, and asks the holder of one that is claimed to stop: if it does not, the dispatch is cancelled when
 // its lease is over. It reports whether the dispatch is cancelled, or will be.
-func (q *Queue) Cancel(ctx context.Context, id, why string) (s State, ok bool, err error) {
-	ok, err = q.change(ctx, Operation{Name: OpCancel, Dispatch: id}, need{}, func(t *turn) (bool, error) {
-		did := cancel(t, id, cmp.Or(Clip(why), "cancelled"))
+func (q *queue) cancel(ctx context.Context, id, why string) (s state, ok bool, err error) {
+	ok, err = q.change(ctx, Operation{Name: "cancel", Dispatch: id}, need{}, func(t *turn) (bool, error) {
+		did := cancel(t, id, cmp.Or(clip(why), "cancelled"))
 		s = t.state(id)
 		return did, nil
 	})
@@ -28,7 +28,7 @@ func cancel(t *turn, id, why string) bool {
 	case d.Status == Queued:
 		held := d.Holding
 		d.LastError = why
-		t.cancelled(d, EndSettled)
+		t.cancelled(d, endSettled)
 		if held {
 			t.released()
 		} else {
@@ -45,10 +45,10 @@ func cancel(t *turn, id, why string) bool {
 	return true
 }
 
-// CancelRun ends a run that waits, and reports whether it has ended so.
-func (q *Queue) CancelRun(ctx context.Context, thread, run, why string) (ok bool, err error) {
-	return q.change(ctx, Operation{Name: OpCancelRun, Thread: thread}, need{runs: []string{run}}, func(t *turn) (bool, error) {
-		return cancelRun(t, run, Clip(why)), nil
+// endWait ends a run that waits, and reports whether it has ended so.
+func (q *queue) endWait(ctx context.Context, thread, run, why string) (ok bool, err error) {
+	return q.change(ctx, Operation{Name: "cancel_run", Thread: thread}, need{runs: []string{run}}, func(t *turn) (bool, error) {
+		return cancelRun(t, run, clip(why)), nil
 	})
 }
 
@@ -62,13 +62,13 @@ func cancelRun(t *turn, id, why string) bool {
 	return true
 }
 
-// Replay queues a dead letter again, for a new run of that id.
-func (q *Queue) Replay(ctx context.Context, id, newRun string) (s State, err error) {
+// replay queues a dead letter again, for a new run of that id.
+func (q *queue) replay(ctx context.Context, id, newRun string) (s state, err error) {
 	d, found, err := q.Dispatch(ctx, id)
 	if err != nil || !found {
-		return State{}, cmp.Or(err, wrap("dispatch", id, ErrNotFound))
+		return state{}, cmp.Or(err, wrap("dispatch", id, ErrNotFound))
 	}
-	_, err = q.change(ctx, Operation{Name: OpReplay, Thread: d.Thread, Dispatch: id}, need{dedupe: d.Dedupe}, func(t *turn) (bool, error) {
+	_, err = q.change(ctx, Operation{Name: "replay", Thread: d.Thread, Dispatch: id}, need{dedupe: d.Dedupe}, func(t *turn) (bool, error) {
 		if err := replay(t, id, newRun); err != nil {
 			return false, about(id, err)
 		}
@@ -87,7 +87,7 @@ func replay(t *turn, id, newRun string) error {
 		return nil
 	case d.Status != DeadLetter:
 		return wrongToken()
-	case t.thread.Queued >= t.Depth:
+	case t.thread.Queued >= t.depth:
 		return ErrFull
 	case t.duplicate != "":
 		return ErrExists
@@ -105,8 +105,8 @@ func replay(t *turn, id, newRun string) error {
 }
 
 // Discard makes a dead letter a cancelled dispatch, which is dropped like others.
-func (q *Queue) Discard(ctx context.Context, id string) error {
-	found, err := q.change(ctx, Operation{Name: OpDiscard, Dispatch: id}, need{}, func(t *turn) (bool, error) {
+func (q *queue) Discard(ctx context.Context, id string) error {
+	found, err := q.change(ctx, Operation{Name: "discard", Dispatch: id}, need{}, func(t *turn) (bool, error) {
 		d, ok := t.dispatches[id]
 		switch {
 		case !ok:
@@ -126,17 +126,17 @@ func (q *Queue) Discard(ctx context.Context, id string) error {
 	return err
 }
 
-// Pause pauses a thread, or resumes it: nothing of a paused thread is claimed, and requests for it are queued. It returns the thread, and
+// pause pauses a thread, or resumes it: nothing of a paused thread is claimed, and requests for it are queued. It returns the thread, and
 // what the thread is claimed for; the holder is to be asked to give it back. A thread without a dispatch is [ErrNotFound].
-func (q *Queue) Pause(ctx context.Context, thread string, pause bool) (s State, err error) {
-	_, err = q.change(ctx, Operation{Name: OpPause, Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
+func (q *queue) pause(ctx context.Context, thread string, pause bool) (s state, err error) {
+	_, err = q.change(ctx, Operation{Name: "pause_thread", Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
 		if t.thread.Seq == 0 {
 			return false, ErrNotFound
 		}
 		if pause == t.thread.PausedAt.IsZero() {
 			t.pause(pause)
 		}
-		s = State{Thread: t.thread}
+		s = state{Thread: t.thread}
 		if c := t.thread.Claim; c != nil {
 			s = t.state(c.Dispatch)
 		}
@@ -167,10 +167,10 @@ const (
 	indexPause  = "pause" // (, tenant)
 )
 
-// PauseTenant writes whether a tenant is paused; the empty one is all of them.
-func (q *Queue) PauseTenant(ctx context.Context, tenant string, pause bool) error {
-	now, err := q.Time(ctx)
-	if err := cmp.Or(CheckID("tenant", tenant), err); err != nil {
+// pauseTenant writes whether a tenant is paused; the empty one is all of them.
+func (q *queue) pauseTenant(ctx context.Context, tenant string, pause bool) error {
+	now, err := q.readTime(ctx)
+	if err := cmp.Or(checkID("tenant", tenant), err); err != nil {
 		return wrap("pause of tenant", tenant, err)
 	}
 	b := store.Batch{Thread: pauseThread, Base: store.AnyRevision, Notify: []string{topicDue}}
@@ -186,7 +186,7 @@ func (q *Queue) PauseTenant(ctx context.Context, tenant string, pause bool) erro
 }
 
 // Pauses lists the tenants that are paused. An empty one is for all.
-func (q *Queue) Pauses(ctx context.Context) ([]string, error) {
+func (q *queue) Pauses(ctx context.Context) ([]string, error) {
 	return list(ctx, q, store.Scan{Index: indexPause}, everything, func(ref store.Ref) (string, bool, error) { return ref.IndexKey, true, nil })
 }
 
@@ -216,16 +216,16 @@ func (d Description) validate() error {
 }
 
 // Describe changes the title and the metadata of a thread, and returns its record. A thread without a dispatch is [ErrNotFound].
-func (q *Queue) Describe(ctx context.Context, thread string, d Description) (out Thread, err error) {
+func (q *queue) Describe(ctx context.Context, thread string, d Description) (out Thread, err error) {
 	if err := d.validate(); err != nil {
 		return Thread{}, wrap("thread", thread, err)
 	}
-	_, err = q.change(ctx, Operation{Name: OpDescribe, Thread: thread}, need{}, func(t *turn) (bool, error) {
+	_, err = q.change(ctx, Operation{Name: "describe_thread", Thread: thread}, need{}, func(t *turn) (bool, error) {
 		if t.thread.Seq == 0 {
 			return false, ErrNotFound
 		}
 		if d.Title != nil {
-			t.thread.Title = Clip(*d.Title)
+			t.thread.Title = clip(*d.Title)
 		}
 		if d.Metadata != nil {
 			t.thread.Metadata = string(d.Metadata)

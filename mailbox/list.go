@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"cmp"
@@ -53,8 +53,8 @@ type ThreadQuery struct {
 	Limit int
 }
 
-// DueQuery asks for threads.
-type DueQuery struct {
+// dueQuery asks for threads.
+type dueQuery struct {
 	// By is when they are due at the latest.
 	By time.Time
 	// Skip are tenants that are left out.
@@ -72,7 +72,7 @@ const (
 var errFull = errors.New("full")
 
 // scan goes through an index, in pages of a size, until visit returns an error. With errFull it has all it wants.
-func (q *Queue) scan(ctx context.Context, s store.Scan, page int, visit func(store.Ref) error) error {
+func (q *queue) scan(ctx context.Context, s store.Scan, page int, visit func(store.Ref) error) error {
 	s.Limit = min(max(page, 1), maxPage)
 	for {
 		list, err := q.store.Scan(ctx, s)
@@ -96,7 +96,7 @@ func (q *Queue) scan(ctx context.Context, s store.Scan, page int, visit func(sto
 }
 
 // list lists what pick makes of the places of an index, limit at most. Pick returns false for one that is not wanted.
-func list[T any](ctx context.Context, q *Queue, s store.Scan, limit int, pick func(store.Ref) (T, bool, error)) (out []T, err error) {
+func list[T any](ctx context.Context, q *queue, s store.Scan, limit int, pick func(store.Ref) (T, bool, error)) (out []T, err error) {
 	if limit <= 0 {
 		return nil, context.Cause(ctx)
 	}
@@ -127,8 +127,9 @@ func is[T comparable](field, selected T) bool {
 	return selected == zero || field == selected
 }
 
-// Threads lists thread records by thread. A damaged one has nothing but its id: a read of the thread returns the error.
-func (q *Queue) Threads(ctx context.Context, query ThreadQuery) ([]Thread, error) {
+// Threads lists thread records by thread. A listing sees all changes that returned before it began, and one with a limit of 0 is empty. A
+// damaged record has nothing but its id: a read of the thread returns the error.
+func (q *queue) Threads(ctx context.Context, query ThreadQuery) ([]Thread, error) {
 	s := store.Scan{Index: indexThread}
 	switch {
 	case query.Parent != "":
@@ -144,7 +145,7 @@ func (q *Queue) Threads(ctx context.Context, query ThreadQuery) ([]Thread, error
 }
 
 // threads lists thread records that are wanted.
-func (q *Queue) threads(ctx context.Context, s store.Scan, limit int, want func(*Thread) bool) ([]Thread, error) {
+func (q *queue) threads(ctx context.Context, s store.Scan, limit int, want func(*Thread) bool) ([]Thread, error) {
 	s.Values = true
 	return list(ctx, q, s, limit, func(ref store.Ref) (Thread, bool, error) {
 		t := threadOf(ref)
@@ -162,7 +163,7 @@ func threadOf(ref store.Ref) Thread {
 }
 
 // Runs lists runs without their data, the newest first.
-func (q *Queue) Runs(ctx context.Context, query RunQuery) ([]Run, error) {
+func (q *queue) Runs(ctx context.Context, query RunQuery) ([]Run, error) {
 	if query.Wait != "" && query.Status == "" {
 		query.Status = RunWaiting
 	}
@@ -195,10 +196,10 @@ func (q *Queue) Runs(ctx context.Context, query RunQuery) ([]Run, error) {
 }
 
 // Dispatches lists dispatches without their requests.
-func (q *Queue) Dispatches(ctx context.Context, query DispatchQuery) (out []Dispatch, err error) {
+func (q *queue) Dispatches(ctx context.Context, query DispatchQuery) (out []Dispatch, err error) {
 	wanted := query.Statuses
 	if len(wanted) == 0 {
-		wanted = Statuses()
+		wanted = statuses()
 	}
 	pick := func(ref store.Ref) (d Dispatch, _ bool, err error) {
 		err = decode(ref.Thread, cellID{ref.Kind, ref.Key}, ref.Value, &d)
@@ -224,15 +225,15 @@ func (q *Queue) Dispatches(ctx context.Context, query DispatchQuery) (out []Disp
 // overdue is how many threads that have become due since they were written are read in one poll, at least.
 const overdue = 256
 
-// Due returns threads that are due, by rank and then by thread, and when the first one will be due that is not yet; zero if none will
+// due returns threads that are due, by rank and then by thread, and when the first one will be due that is not yet; zero if none will
 // be, or if there are more than the limit. It costs the same however many threads and dispatches there are. Threads that were due when
 // they were written are in the order of their ranks; those that have become due since are sorted in among them, the first overdue ones by
 // time.
-func (q *Queue) Due(ctx context.Context, query DueQuery) (due []Thread, next time.Time, err error) {
+func (q *queue) due(ctx context.Context, query dueQuery) (due []Thread, next time.Time, err error) {
 	if query.Limit <= 0 {
 		return nil, time.Time{}, context.Cause(ctx)
 	}
-	ctx, end := q.Begin(ctx, Operation{Name: OpDue})
+	ctx, end := q.observe(ctx, Operation{Name: "due"})
 	defer func() { end(len(due) == 0, err) }()
 	type half struct {
 		threads []Thread
@@ -242,12 +243,12 @@ func (q *Queue) Due(ctx context.Context, query DueQuery) (due []Thread, next tim
 	first := make(chan half, 1) // at once: each is a round trip
 	go func() {
 		var h half
-		h.threads, h.next, h.err = q.later(ctx, query)
+		h.threads, h.next, h.err = q.dueLater(ctx, query)
 		first <- h
 	}()
 	ready, err := q.threads(ctx, store.Scan{Index: indexReady}, query.Limit, func(t *Thread) bool {
 		if t.DueAt.After(query.By) {
-			next = Earliest(next, t.DueAt)
+			next = earliest(next, t.DueAt)
 			return false
 		}
 		return !slices.Contains(query.Skip, t.Tenant)
@@ -256,15 +257,15 @@ func (q *Queue) Due(ctx context.Context, query DueQuery) (due []Thread, next tim
 	if err != nil || later.err != nil {
 		return nil, time.Time{}, cmp.Or(err, later.err)
 	}
-	next, due = Earliest(next, later.next), slices.Concat(ready, later.threads)
+	next, due = earliest(next, later.next), slices.Concat(ready, later.threads)
 	slices.SortStableFunc(due, func(a, b Thread) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 	})
 	return due[:min(len(due), query.Limit)], next, nil
 }
 
-// later returns the threads that have become due, and when the first of the others will be.
-func (q *Queue) later(ctx context.Context, query DueQuery) (due []Thread, next time.Time, err error) {
+// dueLater returns the threads that have become due, and when the first of the others will be.
+func (q *queue) dueLater(ctx context.Context, query dueQuery) (due []Thread, next time.Time, err error) {
 	limit := max(2*query.Limit, overdue)
 	err = q.scan(ctx, store.Scan{Index: indexLater, Values: true}, limit+1, func(ref store.Ref) error {
 		at, err := store.ParseNumber(ref.IndexKey)

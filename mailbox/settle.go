@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"cmp"
@@ -8,35 +8,35 @@ import (
 
 // Texts of what the queue decides by itself.
 const (
-	StaleText   = "queued dispatch superseded by newer dispatch epoch"
+	staleText   = "queued dispatch superseded by newer dispatch epoch"
 	deadText    = "mailbox dispatch dead-lettered"
 	expiredText = "the lease ran out"
 )
 
-// Verdict is what becomes of a claimed dispatch, as metrics name the operation.
-type Verdict string
+// verdict is what becomes of a claimed dispatch, as metrics name the operation.
+type verdict string
 
 // Verdicts.
 const (
 	// Ack: it is done, however the run came out.
-	Ack Verdict = OpAck
+	verdictAck verdict = "ack"
 	// Retry: it failed, and may be tried again; after the last attempt it is a dead letter.
-	Retry Verdict = OpNack
+	verdictRetry verdict = "nack"
 	// Bury: it failed and will always fail.
-	Bury Verdict = OpDeadLetter
+	verdictBury verdict = "dead_letter"
 	// Postpone: it cannot be executed before a time, as when a provider has a rate limit. It keeps its place, and costs no attempt.
-	Postpone Verdict = OpPostpone
+	verdictPostpone verdict = "postpone"
 	// GiveBack: it was not executed and is for another process. It costs no attempt.
-	GiveBack Verdict = OpRelease
+	verdictGiveBack verdict = "release"
 	// Withdraw: it was cancelled while it was executed.
-	Withdraw Verdict = OpWithdraw
+	verdictWithdraw verdict = "cancel_claimed"
 	// Supersede: something newer replaces it.
-	Supersede Verdict = OpSupersede
+	verdictSupersede verdict = "supersede_claimed"
 )
 
-// Settlement ends a claim.
-type Settlement struct {
-	Verdict Verdict
+// settlement ends a claim.
+type settlement struct {
+	Verdict verdict
 	// RetryAt is when a retry is due.
 	RetryAt time.Time
 	// Error is what went wrong, why it was superseded, or what of it was refused.
@@ -58,11 +58,11 @@ type Result struct {
 	Totals  Totals
 }
 
-// Settle ends a claim. A claim whose thread was interrupted ends as superseded, and that is an error, too; what the run had come to is
+// settle ends a claim. A claim whose thread was interrupted ends as superseded, and that is an error, too; what the run had come to is
 // kept.
-func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (out State, err error) {
+func (q *queue) settle(ctx context.Context, h hold, s settlement) (out state, err error) {
 	s.RetryAt, s.Result = milli(s.RetryAt), s.Result.storable()
-	s.Error, s.Result.Error = Clip(s.Error), Clip(s.Result.Error)
+	s.Error, s.Result.Error = clip(s.Error), clip(s.Result.Error)
 	over := false
 	o := Operation{Name: string(s.Verdict), Thread: h.Thread, Dispatch: h.Dispatch}
 	_, err = q.change(ctx, o, need{next: true}, func(t *turn) (bool, error) {
@@ -77,19 +77,19 @@ func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (out State, er
 }
 
 // settle ends the claim, and returns an error when nothing was settled.
-func settle(t *turn, h Hold, s Settlement) error {
-	if err := t.FitsCommit(s.Result.Bytes()); err != nil {
+func settle(t *turn, h hold, s settlement) error {
+	if err := t.fitsCommit(s.Result.Bytes()); err != nil {
 		return err
 	}
 	d := t.dispatches[h.Dispatch]
 	mine := d.Token == h.Token && d.ID != ""
 	switch {
-	case mine && (d.End == EndSettled || d.End == EndReleased && s.Verdict == GiveBack): // it was settled before
-		if d.Status == Superseded && s.Verdict != Supersede {
-			t.stale = &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
+	case mine && (d.End == endSettled || d.End == endReleased && s.Verdict == verdictGiveBack): // it was settled before
+		if d.Status == Superseded && s.Verdict != verdictSupersede {
+			t.stale = &conflictError{expected: d.Epoch, actual: t.thread.Epoch}
 		}
 		return nil
-	case mine && d.End == EndExpired && d.Status == Queued && s.Verdict == Ack && t.thread.Claim == nil && d.Epoch == t.thread.Epoch:
+	case mine && d.End == endExpired && d.Status == Queued && s.Verdict == verdictAck && t.thread.Claim == nil && d.Epoch == t.thread.Epoch:
 		// The lease ran out, and no process has begun anew: the work is done.
 	default:
 		if err := t.held(h); err != nil {
@@ -97,9 +97,9 @@ func settle(t *turn, h Hold, s Settlement) error {
 		}
 	}
 	t.record(&d, s)
-	if d.Epoch < t.thread.Epoch && s.Verdict != Supersede {
-		t.stale = &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
-		t.supersede(d, cmp.Or(s.Error, StaleText))
+	if d.Epoch < t.thread.Epoch && s.Verdict != verdictSupersede {
+		t.stale = &conflictError{expected: d.Epoch, actual: t.thread.Epoch}
+		t.supersede(d, cmp.Or(s.Error, staleText))
 	} else {
 		t.apply(d, s)
 	}
@@ -107,33 +107,33 @@ func settle(t *turn, h Hold, s Settlement) error {
 	return nil
 }
 
-func (t *turn) apply(d Dispatch, s Settlement) {
+func (t *turn) apply(d Dispatch, s settlement) {
 	stop := ""
 	if t.thread.Claim != nil {
 		stop = t.thread.Claim.Stop
 	}
 	switch {
-	case s.Verdict == Ack:
+	case s.Verdict == verdictAck:
 		d.LastError = cmp.Or(s.Error, d.LastError)
-		t.settled(d, Acked, EndSettled)
-	case s.Verdict == Supersede:
+		t.settled(d, Acked, endSettled)
+	case s.Verdict == verdictSupersede:
 		t.supersede(d, s.Error)
-	case s.Verdict == Withdraw, stop != "":
+	case s.Verdict == verdictWithdraw, stop != "":
 		d.LastError = cmp.Or(s.Error, stop)
-		t.cancelled(d, EndSettled)
-	case s.Verdict == GiveBack:
-		d.Status, d.End, d.AvailableAt = Queued, EndReleased, t.now
+		t.cancelled(d, endSettled)
+	case s.Verdict == verdictGiveBack:
+		d.Status, d.End, d.AvailableAt = Queued, endReleased, t.now
 		t.put(cleared(d))
 		if !t.thread.PausedAt.IsZero() {
 			t.suspend(d, WaitPause, time.Time{})
 		}
-	case s.Verdict == Postpone && d.Postponed < maxPostponed:
-		d.Status, d.End, d.AvailableAt, d.Holding, d.LastError = Queued, EndSettled, latest(s.RetryAt, t.now), true, s.Error
+	case s.Verdict == verdictPostpone && d.Postponed < maxPostponed:
+		d.Status, d.End, d.AvailableAt, d.Holding, d.LastError = Queued, endSettled, latest(s.RetryAt, t.now), true, s.Error
 		d.Postponed++
 		t.put(cleared(d))
 		t.suspend(d, cmp.Or(s.Result.Wait, WaitRate), d.AvailableAt)
 	default:
-		t.failed(d, s.Error, s.RetryAt, s.Verdict == Bury)
+		t.failed(d, s.Error, s.RetryAt, s.Verdict == verdictBury)
 	}
 }
 
@@ -162,14 +162,14 @@ func (t *turn) failed(d Dispatch, text string, at time.Time, final bool) {
 	d.Postponed = 0
 	d.LastError = text
 	if final || d.Attempts >= d.MaxAttempts {
-		t.settled(d, DeadLetter, EndSettled)
+		t.settled(d, DeadLetter, endSettled)
 		t.finishRun(d, TerminationError, cmp.Or(d.RunError, text, deadText))
 		return
 	}
 	if at.IsZero() {
 		at = t.now
 	}
-	d.Status, d.End, d.AvailableAt, d.Holding = Queued, EndSettled, at, true
+	d.Status, d.End, d.AvailableAt, d.Holding = Queued, endSettled, at, true
 	t.put(cleared(d))
 }
 
@@ -181,14 +181,14 @@ func cleared(d Dispatch) Dispatch {
 }
 
 // settled makes a dispatch terminal.
-func (t *turn) settled(d Dispatch, status Status, end ClaimEnd) {
+func (t *turn) settled(d Dispatch, status Status, end string) {
 	d.Status, d.End, d.CompletedAt, d.Holding = status, end, t.now, false
 	t.put(d)
 	t.ends = append(t.ends, d.ID)
 }
 
 // cancelled cancels a dispatch and its run.
-func (t *turn) cancelled(d Dispatch, end ClaimEnd) {
+func (t *turn) cancelled(d Dispatch, end string) {
 	t.settled(d, Cancelled, end)
 	t.finishRun(d, TerminationCancelled, "")
 }
@@ -196,19 +196,19 @@ func (t *turn) cancelled(d Dispatch, end ClaimEnd) {
 // supersede ends a dispatch in favour of a newer one; its run is cancelled.
 func (t *turn) supersede(d Dispatch, why string) {
 	d.LastError = why
-	t.settled(d, Superseded, EndSettled)
+	t.settled(d, Superseded, endSettled)
 	t.finishRun(d, TerminationCancelled, "")
 }
 
 // record keeps what an execution came to.
-func (t *turn) record(d *Dispatch, s Settlement) {
+func (t *turn) record(d *Dispatch, s settlement) {
 	r := s.Result
 	if r.Status == "" {
 		return
 	}
 	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Response, r.Error
 	run, ok := t.runs[d.RunID]
-	if !ok || run.Status == RunDone || s.Verdict == Retry || s.Verdict == GiveBack || s.Verdict == Postpone {
+	if !ok || run.Status == RunDone || s.Verdict == verdictRetry || s.Verdict == verdictGiveBack || s.Verdict == verdictPostpone {
 		return
 	}
 	t.standing(run, r)

@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"cmp"
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Interrupt describes how a thread is interrupted.
-type Interrupt struct {
+// interruptRequest describes how a thread is interrupted.
+type interruptRequest struct {
 	// ID names it and is new for each; made when empty.
 	ID string
 	// Keep reports what of the queue stays; nil keeps nothing.
@@ -28,15 +28,15 @@ type Interruption struct {
 	// Superseded were queued, and Kept still are.
 	Superseded []Dispatch
 	Kept       int
-	// Found is set when nothing was interrupted, since the dispatch of Interrupt.Unless is there.
+	// Found is set when nothing was interrupted, since the thread had the request already.
 	Found bool
 }
 
-// Interrupt makes what a thread is claimed for stale, and supersedes what is queued for it.
-func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (out Interruption, err error) {
+// interruptThread makes what a thread is claimed for stale, and supersedes what is queued for it.
+func (q *queue) interruptThread(ctx context.Context, thread string, i interruptRequest) (out Interruption, err error) {
 	i.ID = cmp.Or(i.ID, q.newID())
 	n := need{queued: true, dispatches: []string{i.Unless}}
-	_, err = q.change(ctx, Operation{Name: OpInterrupt, Thread: thread}, n, func(t *turn) (bool, error) {
+	_, err = q.change(ctx, Operation{Name: "interrupt", Thread: thread}, n, func(t *turn) (bool, error) {
 		if t.thread.Interrupt != i.ID { // else it was made, and its answer lost: out is what it came to
 			out = interrupt(t, i)
 		}
@@ -46,7 +46,7 @@ func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (out 
 }
 
 // interrupt makes what is claimed stale and supersedes what is queued, except for what is to be kept.
-func interrupt(t *turn, i Interrupt) (out Interruption) {
+func interrupt(t *turn, i interruptRequest) (out Interruption) {
 	out.ID = i.ID
 	if _, found := t.dispatches[i.Unless]; found {
 		out.Epoch, out.Found = t.thread.Epoch, true
@@ -56,6 +56,7 @@ func interrupt(t *turn, i Interrupt) (out Interruption) {
 		active := t.dispatches[c.Dispatch]
 		out.Active = &active
 	}
+	reserved := t.now.Before(t.thread.ReservedUntil)
 	t.thread.Epoch++
 	t.recall = true
 	t.thread.Interrupt, t.thread.ReservedUntil = i.ID, time.Time{}
@@ -63,13 +64,12 @@ func interrupt(t *turn, i Interrupt) (out Interruption) {
 		t.thread.ReservedUntil = t.now.Add(i.Reserve)
 	}
 	out.Epoch = t.thread.Epoch
-	t.clear(i.Keep, &out)
+	t.clear(i.Keep, reserved, &out)
 	return out
 }
 
-// clear supersedes what is queued, except for what is to be kept.
-func (t *turn) clear(keep func(Dispatch) bool, out *Interruption) {
-	held := false
+// clear supersedes what is queued, except for what is to be kept. Held is set if that had to wait for a reservation.
+func (t *turn) clear(keep func(Dispatch) bool, held bool, out *Interruption) {
 	for _, id := range t.queued {
 		d := t.dispatches[id]
 		d.Epoch = t.thread.Epoch
@@ -79,7 +79,7 @@ func (t *turn) clear(keep func(Dispatch) bool, out *Interruption) {
 			continue
 		}
 		held = held || d.Holding
-		t.supersede(d, StaleText)
+		t.supersede(d, staleText)
 		out.Superseded = append(out.Superseded, t.dispatches[id])
 	}
 	switch {
@@ -103,6 +103,6 @@ func (t *turn) released() {
 		t.write(t.thread.DueAt, t.thread.Rank)
 	default:
 		t.notify = true
-		t.write(t.now, rankOf(t.now, PriorityDefault))
+		t.write(t.now, rankOf(t.now, priorityDefault))
 	}
 }

@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import "slices"
 
@@ -15,16 +15,16 @@ const (
 	DeadLetter Status = "dead_letter"
 )
 
-// Statuses lists them all, in the order of a dispatch's life.
-func Statuses() []Status {
+// statuses lists them all, in the order of a dispatch's life.
+func statuses() []Status {
 	return []Status{Queued, Claimed, Acked, Cancelled, Superseded, DeadLetter}
 }
 
 // Terminal reports whether nothing comes after s. Only a dead letter can be replayed.
 func (s Status) Terminal() bool { return s != Queued && s != Claimed }
 
-// Valid reports whether s is one of [Statuses].
-func (s Status) Valid() bool { return slices.Contains(Statuses(), s) }
+// Valid reports whether s is one of them.
+func (s Status) Valid() bool { return slices.Contains(statuses(), s) }
 
 // RunStatus is where a run stands, which may take several dispatches.
 type RunStatus string
@@ -43,13 +43,10 @@ const (
 	TerminationError     = "error"
 )
 
-// ClaimEnd is how a dispatch lost its latest claim.
-type ClaimEnd string
-
-// Ends of a claim.
+// How a dispatch lost its latest claim.
 const (
-	EndSettled ClaimEnd = "settled"
-	EndExpired ClaimEnd = "expired"
-	// EndReleased is a claim that its holder gave back without a result.
-	EndReleased ClaimEnd = "released"
+	endSettled = "settled"
+	endExpired = "expired"
+	// endReleased is a claim that its holder gave back without a result.
+	endReleased = "released"
 )

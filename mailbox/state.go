@@ -1,10 +1,10 @@
-package queue
+package mailbox
 
-// Hold names a claim, as its holder does.
-type Hold struct{ Thread, Dispatch, Token string }
+// hold names a claim, as its holder does.
+type hold struct{ Thread, Dispatch, Token string }
 
-// State is a dispatch as a transition left it, with its run and its thread, and the claim if the thread is claimed for it.
-type State struct {
+// state is a dispatch as a transition left it, with its run and its thread, and the claim if the thread is claimed for it.
+type state struct {
 	Dispatch Dispatch
 	Claim    *Claim
 	Run      Run
@@ -16,19 +16,19 @@ type State struct {
 }
 
 // Holds reports whether the dispatch has been claimed with the token and still is.
-func (s State) Holds(token string) bool {
+func (s state) Holds(token string) bool {
 	return s.Claim != nil && s.Claim.Token == token && s.Claim.Dispatch == s.Dispatch.ID
 }
 
-// Hold is the claim of a dispatch as its holder names it.
-func (s State) Hold() Hold {
-	return Hold{Thread: s.Dispatch.Thread, Dispatch: s.Dispatch.ID, Token: s.Dispatch.Token}
+// hold is the claim of a dispatch as its holder names it.
+func (s state) hold() hold {
+	return hold{Thread: s.Dispatch.Thread, Dispatch: s.Dispatch.ID, Token: s.Dispatch.Token}
 }
 
 // state describes a dispatch after what was put.
-func (t *turn) state(id string) State {
+func (t *turn) state(id string) state {
 	d := t.dispatches[id]
-	s := State{Dispatch: d, Run: t.runs[d.RunID], Thread: t.thread, First: id != "" && id == t.first}
+	s := state{Dispatch: d, Run: t.runs[d.RunID], Thread: t.thread, First: id != "" && id == t.first}
 	if c := t.thread.Claim; c != nil {
 		own := *c
 		s.Thread.Claim = &own

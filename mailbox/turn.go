@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"slices"
@@ -7,19 +7,19 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// Limits are what the rules go by besides the state and the time.
-type Limits struct {
-	// Skew is how long a lease is left alone after its end, since clocks differ.
-	Skew time.Duration
-	// Depth is how many dispatches of a thread may be queued.
-	Depth int
-	// Request and Commit are how many bytes those may have.
-	Request, Commit int
+// bounds are what the rules go by besides the state and the time.
+type bounds struct {
+	// skew is how long a lease is left alone after its end, since clocks differ.
+	skew time.Duration
+	// depth is how many dispatches of a thread may be queued.
+	depth int
+	// request and commit are how many bytes those may have.
+	request, commit int
 }
 
 // turn is one application of a rule: the state, the time, and what is written.
 type turn struct {
-	Limits
+	bounds
 
 	now    time.Time
 	thread Thread
@@ -54,8 +54,8 @@ type turn struct {
 	stale error
 }
 
-func (q *Queue) turn(thread string) *turn {
-	return &turn{Limits: q.limits, thread: Thread{ID: thread}, dispatches: map[string]Dispatch{}, old: map[string]Dispatch{}, runs: map[string]Run{}}
+func (q *queue) turn(thread string) *turn {
+	return &turn{bounds: q.bounds, thread: Thread{ID: thread}, dispatches: map[string]Dispatch{}, old: map[string]Dispatch{}, runs: map[string]Run{}}
 }
 
 // setNext sets next, holder and later, and returns the ids of the first two.
@@ -124,8 +124,8 @@ func (t *turn) project(r Run) {
 func (t *turn) write(due time.Time, rank int64) {
 	switch {
 	case t.thread.Claim != nil:
-		due = t.thread.Claim.Until.Add(t.Skew)
-		rank = rankOf(due, PriorityDefault)
+		due = t.thread.Claim.Until.Add(t.skew)
+		rank = rankOf(due, priorityDefault)
 	case !t.thread.PausedAt.IsZero():
 		due, rank = time.Time{}, 0
 	case due.Before(t.thread.ReservedUntil) && t.now.Before(t.thread.ReservedUntil):
@@ -133,8 +133,8 @@ func (t *turn) write(due time.Time, rank int64) {
 			due = t.thread.ReservedUntil
 		}
 	case t.thread.Open.Status == RunWaiting && !t.inTime():
-		if wait := Earliest(due, t.thread.Open.WaitUntil); !wait.Equal(due) {
-			due, rank = wait, rankOf(wait, PriorityDefault)
+		if wait := earliest(due, t.thread.Open.WaitUntil); !wait.Equal(due) {
+			due, rank = wait, rankOf(wait, priorityDefault)
 		}
 	}
 	t.thread.DueAt, t.thread.Rank = due, rank
@@ -149,7 +149,7 @@ func rankOf(due time.Time, priority uint8) int64 {
 	if due.IsZero() {
 		return 0
 	}
-	step := (int64(priority) - int64(PriorityDefault)) * rankStep.Milliseconds()
+	step := (int64(priority) - int64(priorityDefault)) * rankStep.Milliseconds()
 	return due.UnixMilli() + step
 }
 
@@ -166,11 +166,11 @@ func (t *turn) free() {
 	later := t.later
 	for _, id := range t.putIDs {
 		if d := t.dispatches[id]; d.Status == Queued {
-			later = Earliest(later, d.AvailableAt)
+			later = earliest(later, d.AvailableAt)
 		}
 	}
 	t.notify = !later.IsZero()
-	t.write(later, rankOf(later, PriorityDefault))
+	t.write(later, rankOf(later, priorityDefault))
 }
 
 // inTime reports whether something is queued that has come in time for a run that waits: it was due, whatever becomes of it.
@@ -211,8 +211,8 @@ func before(a, b Dispatch) bool {
 	return a.Seq < b.Seq
 }
 
-// Earliest returns the earlier time of those that are not zero.
-func Earliest(a, b time.Time) time.Time {
+// earliest returns the earlier time of those that are not zero.
+func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
 	}

@@ -1,9 +1,9 @@
-package queue
+package mailbox
 
 import "time"
 
-// PriorityDefault is the priority of what names none: lower is earlier, from 0 to 255.
-const PriorityDefault uint8 = 128
+// priorityDefault is the priority of what names none: lower is earlier, from 0 to 255.
+const priorityDefault uint8 = 128
 
 // Dispatch is one delivery of a request to a run. Times have milliseconds; zero
 // times and empty strings mean that there is none. All fields but Request and Seq
@@ -36,10 +36,10 @@ type Dispatch struct {
 
 	// Token, Fence and Owner are those of the latest claim, and End is how the dispatch
 	// lost it; it is empty while it has it. The lease is in the thread's [Claim].
-	Token string   `json:"token,omitzero"`
-	Fence uint64   `json:"fence,omitzero"`
-	Owner string   `json:"owner,omitzero"`
-	End   ClaimEnd `json:"end,omitzero"`
+	Token string `json:"token,omitzero"`
+	Fence uint64 `json:"fence,omitzero"`
+	Owner string `json:"owner,omitzero"`
+	End   string `json:"end,omitzero"`
 
 	// Instance is that of the latest execution. RunStatus, Termination, Response and
 	// RunError are what it came to.
@@ -183,12 +183,6 @@ type Ticket struct {
 const (
 	maxTickets    = 32
 	maxTicketText = 512
-)
-
-// Reasons to wait that the queue itself knows: for a time, or for an operator. A dispatch of such a run is still queued.
-const (
-	WaitRate  = "rate_limit"
-	WaitPause = "manual_pause"
 )
 
 // Postponed reports whether a run waits with a dispatch that is queued, and not for another one.

@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// Clip bounds a text that is kept with a record.
-func Clip(s string) string {
+// clip bounds a text that is kept with a record.
+func clip(s string) string {
 	return cut(s, 4096)
 }
 
@@ -49,8 +49,8 @@ func (r Result) storable() Result {
 // maxID bounds ids, keys and owners, in bytes.
 const maxID = 256
 
-// CheckID refuses a text that is no id.
-func CheckID(name, id string) error {
+// checkID refuses a text that is no id.
+func checkID(name, id string) error {
 	if !validID(id) {
 		return fmt.Errorf("%w: the %s must be UTF-8 without NUL, at most %d bytes", ErrInvalid, name, maxID)
 	}
@@ -69,14 +69,14 @@ func tooLarge(what string, n, most int, field, hint string) error {
 	return fmt.Errorf("%w: %w: the %s has %d bytes, and Limits.%s is %d; %s, or raise that", ErrInvalid, ErrTooLarge, what, n, field, most, hint)
 }
 
-// FitsRequest refuses a request that is too large.
-func (l Limits) FitsRequest(n int) error {
-	return tooLarge("request", n, l.Request, "Request", "keep large data elsewhere and send a reference")
+// fitsRequest refuses a request that is too large.
+func (l bounds) fitsRequest(n int) error {
+	return tooLarge("request", n, l.request, "Request", "keep large data elsewhere and send a reference")
 }
 
-// FitsCommit refuses what an execution writes at once and that is too large.
-func (l Limits) FitsCommit(n int) error {
-	return tooLarge("commit", n, l.Commit, "Commit", "write less at a time, or keep large data elsewhere")
+// fitsCommit refuses what an execution writes at once and that is too large.
+func (l bounds) fitsCommit(n int) error {
+	return tooLarge("commit", n, l.commit, "Commit", "write less at a time, or keep large data elsewhere")
 }
 
 // bytes is what a commit writes, besides names.

@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const (
 	clockStep = time.Second
 )
 
-// clock is the time by which a Queue counts: the store's, continued by the monotonic clock of this process since the latest reading.
+// clock is the time by which a queue counts: the store's, continued by the monotonic clock of this process since the latest reading.
 type clock struct {
 	local func() time.Time
 	store store.Clock // nil if the local clock counts
@@ -33,9 +33,9 @@ type clock struct {
 	last time.Time
 }
 
-func newClock(cfg Config) *clock {
+func newClock(cfg *Config) *clock {
 	c := &clock{local: cfg.Now}
-	if cfg.Skew >= 0 {
+	if cfg.Lease.Skew >= 0 {
 		c.store, _ = cfg.Store.(store.Clock)
 	}
 	return c
@@ -114,8 +114,8 @@ func (c *clock) read(ctx context.Context) error {
 	return nil
 }
 
-// Ahead is how far the local clock was ahead of the store's at the latest reading; behind if it is negative.
-func (q *Queue) Ahead() time.Duration {
+// ahead is how far the local clock was ahead of the store's at the latest reading; behind if it is negative.
+func (q *queue) ahead() time.Duration {
 	c := q.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()

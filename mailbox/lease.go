@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"cmp"
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ClaimRequest asks for the lease of a thread.
-type ClaimRequest struct {
+// claimRequest asks for the lease of a thread.
+type claimRequest struct {
 	// Token is new for each attempt to claim.
 	Token string
 	Owner string
@@ -19,12 +19,12 @@ type ClaimRequest struct {
 	NewRun string
 }
 
-// Claim claims a thread for the first dispatch in its queue that is due. It is false when there is none, or the thread is claimed.
-func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (s State, ok bool, err error) {
+// claim claims a thread for the first dispatch in its queue that is due. It is false when there is none, or the thread is claimed.
+func (q *queue) claim(ctx context.Context, thread string, r claimRequest) (s state, ok bool, err error) {
 	if r.Token == "" || r.Lease <= 0 {
-		return State{}, false, wrap("claim of thread", thread, fmt.Errorf("%w: a claim needs a token and a lease", ErrInvalid))
+		return state{}, false, wrap("claim of thread", thread, fmt.Errorf("%w: a claim needs a token and a lease", ErrInvalid))
 	}
-	ctx, end := q.Begin(ctx, Operation{Name: OpClaim, Thread: thread})
+	ctx, end := q.observe(ctx, Operation{Name: "claim", Thread: thread})
 	defer func() { end(!ok, err) }()
 	known := cmp.Or(q.memory.get(thread), new(seen))
 	if !q.memory.keep(thread, known, nowClaimed) {
@@ -46,7 +46,7 @@ func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (s Sta
 }
 
 // claimNext claims the thread for the next dispatch. It returns which, or none; once more is set when it settled one that needs no execution.
-func claimNext(t *turn, r ClaimRequest) (claimed string, more bool) {
+func claimNext(t *turn, r claimRequest) (claimed string, more bool) {
 	if c := t.thread.Claim; c != nil {
 		if c.Token == r.Token {
 			return c.Dispatch, false
@@ -60,9 +60,9 @@ func claimNext(t *turn, r ClaimRequest) (claimed string, more bool) {
 	}
 	switch d := t.dispatches[t.next]; {
 	case d.Epoch < t.thread.Epoch:
-		t.supersede(d, StaleText)
+		t.supersede(d, staleText)
 	case t.ended(d):
-		t.acknowledge(d, EndSettled)
+		t.acknowledge(d, endSettled)
 	default:
 		t.claim(t.revived(d, r), r)
 		return d.ID, false
@@ -73,7 +73,7 @@ func claimNext(t *turn, r ClaimRequest) (claimed string, more bool) {
 
 // revived gives a dispatch a new run if its own has ended without it, as that of two messages for a run that waited: what it
 // brings is not lost, and the run that ended stays as it is.
-func (t *turn) revived(d Dispatch, r ClaimRequest) Dispatch {
+func (t *turn) revived(d Dispatch, r claimRequest) Dispatch {
 	id := cmp.Or(r.NewRun, r.Instance)
 	old, ok := t.runs[d.RunID]
 	if !ok || old.Status != RunDone || id == "" {
@@ -93,7 +93,7 @@ func (t *turn) correct() {
 	if t.next != "" && t.now.Before(t.thread.ReservedUntil) {
 		due = t.thread.ReservedUntil
 	}
-	t.write(due, rankOf(due, PriorityDefault))
+	t.write(due, rankOf(due, priorityDefault))
 }
 
 // ended reports whether the run of a dispatch came to an end, or to wait, with this dispatch: only the acknowledgement is missing.
@@ -103,14 +103,14 @@ func (t *turn) ended(d Dispatch) bool {
 }
 
 // acknowledge ends a dispatch whose run came to an end before.
-func (t *turn) acknowledge(d Dispatch, end ClaimEnd) {
+func (t *turn) acknowledge(d Dispatch, end string) {
 	r := t.runs[d.RunID]
 	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Output, r.Error
 	t.settled(d, Acked, end)
 }
 
 // claim gives the thread to a dispatch.
-func (t *turn) claim(d Dispatch, r ClaimRequest) {
+func (t *turn) claim(d Dispatch, r claimRequest) {
 	if d.Token == "" {
 		t.first = d.ID
 	}
@@ -133,22 +133,22 @@ func (t *turn) claim(d Dispatch, r ClaimRequest) {
 	t.write(time.Time{}, 0)
 }
 
-// Extend moves the end of a lease to lease from now. A claim whose thread was interrupted is not extended; its holder may still write and
+// extend moves the end of a lease to lease from now. A claim whose thread was interrupted is not extended; its holder may still write and
 // settle until the lease is over.
-func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (c Claim, err error) {
-	_, err = q.change(ctx, Operation{Name: OpRenew, Thread: h.Thread, Dispatch: h.Dispatch}, need{}, func(t *turn) (_ bool, err error) {
+func (q *queue) extend(ctx context.Context, h hold, lease time.Duration) (c Claim, err error) {
+	_, err = q.change(ctx, Operation{Name: "lease_renewal", Thread: h.Thread, Dispatch: h.Dispatch}, need{}, func(t *turn) (_ bool, err error) {
 		c, err = extend(t, h, lease)
 		return true, err
 	})
 	return c, err
 }
 
-func extend(t *turn, h Hold, lease time.Duration) (Claim, error) {
+func extend(t *turn, h hold, lease time.Duration) (Claim, error) {
 	if err := t.held(h); err != nil {
 		return Claim{}, err
 	}
 	if d := t.dispatches[h.Dispatch]; d.Epoch < t.thread.Epoch {
-		return *t.thread.Claim, &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
+		return *t.thread.Claim, &conflictError{expected: d.Epoch, actual: t.thread.Epoch}
 	}
 	t.thread.Claim.Until = t.now.Add(lease)
 	t.write(time.Time{}, 0)
@@ -158,7 +158,7 @@ func extend(t *turn, h Hold, lease time.Duration) (Claim, error) {
 }
 
 // held refuses a claim that is not that of the thread.
-func (t *turn) held(h Hold) error {
+func (t *turn) held(h hold) error {
 	if _, ok := t.dispatches[h.Dispatch]; !ok {
 		return about(h.Dispatch, ErrNotFound)
 	}
@@ -171,9 +171,9 @@ func (t *turn) held(h Hold) error {
 // about names the dispatch in an error of a rule.
 func about(dispatch string, err error) error { return fmt.Errorf("dispatch %.80q: %w", dispatch, err) }
 
-// Expire takes a thread from a holder whose lease is over. It returns the dispatch, as it is now, or false.
-func (q *Queue) Expire(ctx context.Context, thread string) (s State, ok bool, err error) {
-	ok, err = q.change(ctx, Operation{Name: OpReclaim, Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
+// expire takes a thread from a holder whose lease is over. It returns the dispatch, as it is now, or false.
+func (q *queue) expire(ctx context.Context, thread string) (s state, ok bool, err error) {
+	ok, err = q.change(ctx, Operation{Name: "reclaim_dispatch", Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
 		id := expire(t)
 		s = t.state(id)
 		return id != "", nil
@@ -184,32 +184,32 @@ func (q *Queue) Expire(ctx context.Context, thread string) (s State, ok bool, er
 // expire returns the dispatch of the claim that is over.
 func expire(t *turn) string {
 	c := t.thread.Claim
-	if c == nil || !t.now.After(c.Until.Add(t.Skew)) {
+	if c == nil || !t.now.After(c.Until.Add(t.skew)) {
 		return ""
 	}
 	d, ok := t.dispatches[c.Dispatch]
 	switch {
 	case !ok: // it cannot be: claimed dispatches are never dropped
 	case t.ended(d):
-		t.acknowledge(d, EndExpired)
+		t.acknowledge(d, endExpired)
 	case d.Epoch < t.thread.Epoch:
-		t.supersede(d, StaleText)
+		t.supersede(d, staleText)
 	case c.Stop != "":
 		d.LastError = c.Stop
-		t.cancelled(d, EndExpired)
+		t.cancelled(d, endExpired)
 	default:
 		t.failed(d, expiredText, t.now, false)
 		d = t.dispatches[d.ID]
-		d.End = EndExpired
+		d.End = endExpired
 		t.put(d)
 	}
 	t.free()
 	return d.ID
 }
 
-// Lapse ends the run of a thread whose time to wait is over. It returns the run, or nothing.
-func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error) {
-	_, err = q.change(ctx, Operation{Name: OpLapse, Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
+// lapse ends the run of a thread whose time to wait is over. It returns the run, or nothing.
+func (q *queue) lapse(ctx context.Context, thread string) (run string, err error) {
+	_, err = q.change(ctx, Operation{Name: "lapse", Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
 		run = lapse(t)
 		return run != "", nil
 	})
@@ -224,7 +224,7 @@ func lapse(t *turn) string {
 		return ""
 	}
 	t.finishRun(Dispatch{ID: run.Dispatch, RunID: run.ID}, TerminationCancelled, lapsedText+run.Wait)
-	t.write(t.later, rankOf(t.later, PriorityDefault))
+	t.write(t.later, rankOf(t.later, priorityDefault))
 	return run.ID
 }
 

@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"github.com/mortise-dev/mortise/store"

@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 )
 
 // record reads the record of a thread and other cells of it, as of one moment.
-func (q *Queue) record(ctx context.Context, thread string, cells ...store.Range) (t Thread, s store.Snapshot, err error) {
+func (q *queue) record(ctx context.Context, thread string, cells ...store.Range) (t Thread, s store.Snapshot, err error) {
 	query := store.Query{Cells: append(cells, store.One(kindThread, "")), Entries: []store.Span{{Log: kindMessage}}}
 	t.ID = thread
 	if s, err = q.store.Read(ctx, thread, query); err == nil {
@@ -29,34 +29,34 @@ func cell(thread string, s store.Snapshot, kind, key string, into any) (bool, er
 }
 
 // Thread returns the record of a thread. That of a thread that was never used has nothing but its id.
-func (q *Queue) Thread(ctx context.Context, thread string) (Thread, error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpLoadThread, Thread: thread})
+func (q *queue) Thread(ctx context.Context, thread string) (Thread, error) {
+	ctx, end := q.observe(ctx, Operation{Name: "load_thread", Thread: thread})
 	t, _, err := q.record(ctx, thread)
 	end(false, err)
 	return t, err
 }
 
-// Image returns the image of a thread with its record, as of one moment.
-func (q *Queue) Image(ctx context.Context, thread string) (Thread, []byte, error) {
+// imageOf returns the image of a thread with its record, as of one moment.
+func (q *queue) imageOf(ctx context.Context, thread string) (Thread, []byte, error) {
 	t, s, err := q.record(ctx, thread, store.One(kindImage, ""))
 	image, _ := s.Cell(kindImage, "")
 	return t, image, err
 }
 
 // Dispatch returns a dispatch without its request, or false.
-func (q *Queue) Dispatch(ctx context.Context, id string) (d Dispatch, ok bool, err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpLoadDispatch, Dispatch: id})
+func (q *queue) Dispatch(ctx context.Context, id string) (d Dispatch, ok bool, err error) {
+	ctx, end := q.observe(ctx, Operation{Name: "load_dispatch", Dispatch: id})
 	defer func() { end(!ok, err) }()
 	thread, found, err := q.find(ctx, indexDispatch, id)
 	if err != nil || !found {
 		return Dispatch{}, false, err
 	}
-	_, d, ok, err = q.DispatchOf(ctx, thread, id)
+	_, d, ok, err = q.dispatchOf(ctx, thread, id)
 	return d, ok, err
 }
 
-// DispatchOf returns a dispatch of a thread, or false, and the thread's record.
-func (q *Queue) DispatchOf(ctx context.Context, thread, id string) (t Thread, d Dispatch, ok bool, err error) {
+// dispatchOf returns a dispatch of a thread, or false, and the thread's record.
+func (q *queue) dispatchOf(ctx context.Context, thread, id string) (t Thread, d Dispatch, ok bool, err error) {
 	t, s, err := q.record(ctx, thread, store.One(kindDispatch, id))
 	if err == nil {
 		ok, err = cell(thread, s, kindDispatch, id, &d)
@@ -65,17 +65,17 @@ func (q *Queue) DispatchOf(ctx context.Context, thread, id string) (t Thread, d 
 }
 
 // Run returns a run, or false.
-func (q *Queue) Run(ctx context.Context, id string) (Run, bool, error) {
+func (q *queue) Run(ctx context.Context, id string) (Run, bool, error) {
 	thread, found, err := q.find(ctx, indexRun, id)
 	if err != nil || !found {
 		return Run{}, false, err
 	}
-	_, r, ok, err := q.RunOf(ctx, thread, id)
+	_, r, ok, err := q.runOf(ctx, thread, id)
 	return r, ok, err
 }
 
-// RunOf returns a run of a thread, or false, and the thread's record. Without an id there is only the record.
-func (q *Queue) RunOf(ctx context.Context, thread, id string) (t Thread, r Run, ok bool, err error) {
+// runOf returns a run of a thread, or false, and the thread's record. Without an id there is only the record.
+func (q *queue) runOf(ctx context.Context, thread, id string) (t Thread, r Run, ok bool, err error) {
 	t, s, err := q.record(ctx, thread, store.One(kindRun, id), store.One(kindRunData, id))
 	if err == nil {
 		ok, err = cell(thread, s, kindRun, id, &r)
@@ -84,20 +84,8 @@ func (q *Queue) RunOf(ctx context.Context, thread, id string) (t Thread, r Run, 
 	return t, r, ok && err == nil, wrap("run", id, err)
 }
 
-// HasDispatch reports whether some thread has a dispatch of that id.
-func (q *Queue) HasDispatch(ctx context.Context, id string) (bool, error) {
-	_, found, err := q.find(ctx, indexDispatch, id)
-	return found, err
-}
-
-// HasRun reports whether some thread has a run of that id.
-func (q *Queue) HasRun(ctx context.Context, id string) (bool, error) {
-	_, found, err := q.find(ctx, indexRun, id)
-	return found, err
-}
-
 // find returns the thread that has an id.
-func (q *Queue) find(ctx context.Context, index, id string) (thread string, found bool, err error) {
+func (q *queue) find(ctx context.Context, index, id string) (thread string, found bool, err error) {
 	if id == "" || !validID(id) {
 		return "", false, nil // nothing was ever kept under it
 	}
@@ -109,7 +97,7 @@ func (q *Queue) find(ctx context.Context, index, id string) (thread string, foun
 }
 
 // Messages lists messages of a thread's log by Seq, from the one at from, limit at most.
-func (q *Queue) Messages(ctx context.Context, thread string, from, limit int) ([]Message, error) {
+func (q *queue) Messages(ctx context.Context, thread string, from, limit int) ([]Message, error) {
 	if limit <= 0 {
 		return nil, context.Cause(ctx)
 	}
@@ -130,7 +118,7 @@ func (q *Queue) Messages(ctx context.Context, thread string, from, limit int) ([
 }
 
 // Count counts dispatches by status. It may lag by some seconds.
-func (q *Queue) Count(ctx context.Context) (map[Status]int, error) {
+func (q *queue) Count(ctx context.Context) (map[Status]int, error) {
 	groups, err := q.store.Count(ctx, indexStatus)
 	if err != nil {
 		return nil, fmt.Errorf("mailbox: count: %w", err)
@@ -145,8 +133,8 @@ func (q *Queue) Count(ctx context.Context) (map[Status]int, error) {
 // Claims counts the claims of each tenant that has some. It sees the updates of this process that returned before it began, and all that
 // were made before those, by whatever process: so of several that claim and then count, the last to claim sees the claims of all. It
 // costs the same however many dispatches there are.
-func (q *Queue) Claims(ctx context.Context) (groups map[string]int, err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpClaims})
+func (q *queue) Claims(ctx context.Context) (groups map[string]int, err error) {
+	ctx, end := q.observe(ctx, Operation{Name: "count_claims"})
 	defer func() { end(len(groups) == 0, err) }()
 	if groups, err = q.store.Count(ctx, indexClaim); err != nil {
 		return nil, fmt.Errorf("mailbox: count of claims: %w", err)
@@ -154,7 +142,7 @@ func (q *Queue) Claims(ctx context.Context) (groups map[string]int, err error) {
 	return groups, nil
 }
 
-// Watch returns a channel that receives when something has become due. It is closed when ctx is done.
-func (q *Queue) Watch(ctx context.Context) (<-chan struct{}, error) {
+// watchDue returns a channel that receives when something has become due. It is closed when ctx is done.
+func (q *queue) watchDue(ctx context.Context) (<-chan struct{}, error) {
 	return q.store.Watch(ctx, topicDue)
 }

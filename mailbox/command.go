@@ -1,4 +1,4 @@
-package queue
+package mailbox
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// Command steers a run under way. It is not kept.
-type Command struct {
+// command steers a run under way. It is not kept.
+type command struct {
 	// ID names the command, so that one that came twice is known.
 	ID      string
 	Payload []byte
@@ -44,14 +44,14 @@ func address(dispatch string) string {
 	return "\xfflive/" + hex.EncodeToString(sum[:])
 }
 
-// Deliver hands a command to the holder of a dispatch, in another process, and reports whether it was accepted. False, and any error, mean
+// sendCommand hands a command to the holder of a dispatch, in another process, and reports whether it was accepted. False, and any error, mean
 // that it probably was not.
-func (q *Queue) Deliver(ctx context.Context, thread, dispatch string, c Command) (bool, error) {
+func (q *queue) sendCommand(ctx context.Context, thread, dispatch string, c command) (bool, error) {
 	claimed, err := q.Thread(ctx, thread)
 	if err != nil || claimed.Claim == nil || claimed.Claim.Dispatch != dispatch {
 		return false, err
 	}
-	now, err := q.Time(ctx)
+	now, err := q.readTime(ctx)
 	if err != nil {
 		return false, wrap("command for thread", thread, err)
 	}
@@ -69,8 +69,8 @@ func (q *Queue) Deliver(ctx context.Context, thread, dispatch string, c Command)
 var errGone = errors.New("the lease is over")
 
 // send puts a command, waits for the answer and deletes it.
-func (q *Queue) send(ctx context.Context, thread string, c Command) (bool, error) {
-	id := NewID()
+func (q *queue) send(ctx context.Context, thread string, c command) (bool, error) {
+	id := newID()
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers, err := q.store.Watch(watching, thread+id)
@@ -107,7 +107,7 @@ func (q *Queue) send(ctx context.Context, thread string, c Command) (bool, error
 }
 
 // answer takes the answer to a command, if it is there; with recall it takes the command back if it is not.
-func (q *Queue) answer(ctx context.Context, thread, id string, recall bool) (ok, answered bool, err error) {
+func (q *queue) answer(ctx context.Context, thread, id string, recall bool) (ok, answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerPoll)
 	defer cancel()
 	query := store.Query{Cells: []store.Range{store.All(kindAnswer), store.All(kindCommand)}}
@@ -123,9 +123,9 @@ func (q *Queue) answer(ctx context.Context, thread, id string, recall bool) (ok,
 	return ok, answered, err
 }
 
-// Listen is for the holder of a dispatch: it calls accept for each command of another process, one at a time, and changed when something else
+// listen is for the holder of a dispatch: it calls accept for each command of another process, one at a time, and changed when something else
 // may concern the claim, until stop is called. When stop returns, none of them runs any more.
-func (q *Queue) Listen(ctx context.Context, dispatch string, accept func(context.Context, Command) bool, changed func()) (stop func(), err error) {
+func (q *queue) listen(ctx context.Context, dispatch string, accept func(context.Context, command) bool, changed func()) (stop func(), err error) {
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	notified, err := q.store.Watch(listening, address(dispatch))
 	if err != nil {
@@ -147,27 +147,27 @@ func (q *Queue) Listen(ctx context.Context, dispatch string, accept func(context
 	}), nil
 }
 
-// Recall notifies the holder of a dispatch that something concerns its claim.
-func (q *Queue) Recall(ctx context.Context, thread, dispatch string) {
+// recall notifies the holder of a dispatch that something concerns its claim.
+func (q *queue) recall(ctx context.Context, thread, dispatch string) {
 	_, _ = q.store.Apply(ctx, store.Batch{Thread: thread, Base: store.AnyRevision, Notify: []string{address(dispatch)}})
 }
 
 // receive takes the commands that other processes sent, and answers them. It reports whether there were some.
-func (q *Queue) receive(ctx context.Context, thread string, accept func(context.Context, Command) bool) (some bool) {
+func (q *queue) receive(ctx context.Context, thread string, accept func(context.Context, command) bool) (some bool) {
 	s, err := q.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.All(kindCommand)}})
 	if err != nil {
 		return false // the sender notifies again
 	}
 	for _, c := range s.Cells {
 		var in sent
-		ok := json.Unmarshal(c.Value, &in) == nil && accept(context.WithoutCancel(ctx), Command(in))
+		ok := json.Unmarshal(c.Value, &in) == nil && accept(context.WithoutCancel(ctx), command(in))
 		q.reply(ctx, thread, c.Key, ok)
 	}
 	return len(s.Cells) > 0
 }
 
 // reply answers a command, also when it has ended the run. A sender without an answer does not rely on the command.
-func (q *Queue) reply(ctx context.Context, thread, id string, ok bool) {
+func (q *queue) reply(ctx context.Context, thread, id string, ok bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTime)
 	defer cancel()
 	_, _ = store.ApplySurely(ctx, q.store, store.Batch{
