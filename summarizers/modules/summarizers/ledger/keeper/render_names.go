@@ -14,7 +14,8 @@ const wholePart = 30
 
 // others fills the page with the best names that it does not hold yet, grouped by form, but on a tiny page of a dialogue.
 func (p *page) others() {
-	held := p.held()
+	list, named := p.candidates()
+	held := p.held(list, named)
 	p.fieldNames(held)
 	labels, group := nameLabels(), form
 	room := p.limit - len(p.b) - len("\n## "+secNames+"\n") - len("- Paths:\n")
@@ -24,12 +25,8 @@ func (p *page) others() {
 		room -= 2 * len("- Links and ids: \n")
 	}
 	var groups [4][]byte
-	groups[3], room = p.namedOthers(held, room)
-	for i := range p.names {
-		n := clean(p.names[i].name.Text)
-		if p.share.short && i >= p.limit/wholePart {
-			n = p.relative(n)
-		}
+	groups[3], room = p.namedOthers(named, held, room)
+	for _, n := range list {
 		if room < minToken+1 {
 			break
 		}
@@ -42,6 +39,21 @@ func (p *page) others() {
 		held.add(n)
 	}
 	p.nameLines(labels, groups)
+}
+
+// candidates are the names that may be listed, best first: those of the state as they are shown, and those of a dialogue.
+func (p *page) candidates() (list []string, named []int32) {
+	list = make([]string, len(p.names))
+	for i := range p.names {
+		list[i] = clean(p.names[i].name.Text)
+		if p.share.short && i >= p.limit/wholePart {
+			list[i] = p.relative(list[i])
+		}
+	}
+	if p.lex != nil {
+		named = p.lex.byCount()
+	}
+	return list, named
 }
 
 // useless reports a name that no one needs alone: a time, or a word with a hyphen.
@@ -67,12 +79,12 @@ func nameLabels() [4]string {
 }
 
 // namedOthers are names of a dialogue that the page does not hold.
-func (p *page) namedOthers(held holding, room int) (list []byte, left int) {
+func (p *page) namedOthers(named []int32, held holding, room int) (list []byte, left int) {
 	if p.lex == nil {
 		return nil, room
 	}
 	room -= len("- Named: \n")
-	for _, w := range p.lex.byCount() {
+	for _, w := range named {
 		if n := p.lex.label[w]; !p.lex.seen[w] && !held.has(n) && len(n) < room {
 			list = append(append(list, ' '), n...)
 			room -= len(n) + 1
@@ -94,10 +106,10 @@ func compound(n string) bool {
 
 // form groups names: paths, links and numbers, identifiers.
 func form(n string) int {
-	if strings.Contains(n, "://") {
-		return 1
-	}
-	if strings.Contains(n, "/") {
+	if strings.IndexByte(n, '/') >= 0 {
+		if strings.Contains(n, "://") {
+			return 1
+		}
 		return 0
 	}
 	digits := 0
@@ -115,11 +127,22 @@ func form(n string) int {
 	return 2
 }
 
-// holding are the names of a text, with the parts of paths.
-type holding struct{ set map[string]bool }
+// holding has for each candidate whether a text holds it, as a name or as a part of one.
+type holding struct {
+	set map[string]bool
+	// maybe is false at the slots of texts that are no candidates, which most parts of names are: in a guest looking up
+	// one costs as much as twenty slots.
+	maybe []bool
+}
 
-func (p *page) held() holding {
-	h := holding{set: make(map[string]bool, len(p.b)/6)}
+func (p *page) held(list []string, named []int32) holding {
+	h := holding{set: make(map[string]bool, len(list)+len(named)), maybe: make([]bool, slots)}
+	for _, n := range list {
+		h.candidate(n)
+	}
+	for _, w := range named {
+		h.candidate(p.lex.label[w])
+	}
 	for sc := (scanner{c: newClasses(), s: string(p.b)}); ; {
 		k, ok := sc.next()
 		if !ok {
@@ -129,23 +152,39 @@ func (p *page) held() holding {
 	}
 }
 
+// slots is a power of two.
+const slots = 1 << 13
+
+func slot(n string) int { return (len(n)<<7 ^ int(n[0])<<5 ^ int(n[len(n)-1])) & (slots - 1) }
+
+func (h holding) candidate(n string) {
+	if n != "" {
+		h.set[n], h.maybe[slot(n)] = false, true
+	}
+}
+
 // has reports a name that the text holds.
 func (h holding) has(n string) bool { return h.set[n] }
 
 // maxPieces bounds the parts of one name.
 const maxPieces = 24
 
-// add adds a name with what a reader sees in it: the beginnings and ends of a path at its slashes, its
+// add notes a name with what a reader sees in it: the beginnings and ends of a path at its slashes, its
 // elements, and the parts between dots.
 func (h holding) add(n string) {
-	if h.set[n] {
-		return
+	if n != "" && h.maybe[slot(n)] {
+		held, candidate := h.set[n]
+		if held {
+			return
+		}
+		if candidate {
+			h.set[n] = true
+		}
 	}
-	h.set[n] = true
 	if stem, ok := strings.CutSuffix(strings.TrimRight(n, "0123456789"), "_"); ok {
-		h.set[stem] = true // gift_card of gift_card_77
+		h.note(stem) // gift_card of gift_card_77
 	}
-	if !strings.ContainsAny(n, "/.") {
+	if strings.IndexByte(n, '/') < 0 && strings.IndexByte(n, '.') < 0 {
 		return
 	}
 	from := 0
@@ -154,13 +193,22 @@ func (h holding) add(n string) {
 			continue
 		}
 		pieces++
-		h.set[n[:i]] = true
-		h.set[n[i:]] = true
-		h.set[n[i+1:]] = true
-		h.set[n[from:i]] = true
+		h.note(n[:i])
+		h.note(n[i:])
+		h.note(n[i+1:])
+		h.note(n[from:i])
 		from = i + 1
 	}
-	h.set[n[from:]] = true
+	h.note(n[from:])
+}
+
+func (h holding) note(n string) {
+	if n == "" || !h.maybe[slot(n)] {
+		return
+	}
+	if held, candidate := h.set[n]; candidate && !held {
+		h.set[n] = true
+	}
 }
 
 // Index lists the best names of a state and nothing else, in at most budget bytes: a base line to
