@@ -89,7 +89,7 @@ func (m *modules) List(context.Context) []serve.Module {
 		g := used[s.Name]
 		out = append(out, serve.Module{
 			Name: s.Name, Role: role, Version: s.Version, State: string(s.State), LastError: s.Reason,
-			SHA256: s.Module.SHA256, Engine: string(s.Module.Engine), Grants: s.Granted,
+			SHA256: s.Module.SHA256, Engine: s.Module.Engine, Grants: s.Granted,
 			Calls: g.Calls, Failures: g.Failures, Swaps: g.Swaps, RollBacks: g.Rollbacks,
 		})
 	}

@@ -39,7 +39,7 @@ type telemetry struct {
 // openTelemetry makes the metrics of a program, which it reads when they are collected, and its spans.
 func (p *Program) openTelemetry(ctx context.Context) error {
 	p.telemetry.registry = prometheus.NewRegistry()
-	queue, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: p.telemetry.registry, Store: p.store})
+	queue, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: p.telemetry.registry, Store: p.store}) //nolint:contextcheck // it only makes collectors
 	if err != nil {
 		return err
 	}

@@ -290,12 +290,12 @@ func (r *anRequest) checkLoop(s *Server) string {
 
 // checkThoughts holds that each call of a turn comes after all the thinking that it came after when it was issued.
 func (t *turn) checkThoughts(s *Server) string {
-	thoughts := ""
+	var thoughts strings.Builder
 	for j, b := range t.blocks {
 		if b.thinks() {
-			thoughts += "\n" + b.Signature + b.Data
+			thoughts.WriteString("\n" + b.Signature + b.Data)
 		}
-		if needs := s.paired(b.ID); b.Type == "tool_use" && needs != "" && !strings.HasSuffix(thoughts, "\n"+needs) {
+		if needs := s.paired(b.ID); b.Type == "tool_use" && needs != "" && !strings.HasSuffix(thoughts.String(), "\n"+needs) {
 			return fmt.Sprintf("messages.%d.content.%d: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "+
 				"These blocks must remain as they were in the original response.", t.at, j)
 		}

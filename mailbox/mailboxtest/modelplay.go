@@ -485,7 +485,7 @@ func (p *player) snapshot(ctx context.Context) (snapshot, string) {
 		if _, ok := s.Cell("request", d.ID); !ok {
 			return out, fmt.Sprintf("the request of %s is not there", id)
 		}
-		out.items = append(out.items, item{id, string(d.Status), d.Attempts, d.Postponed, d.Epoch, d.Seq, d.AvailableAt, d.Holding, string(d.End), p.out(d.RunID)})
+		out.items = append(out.items, item{id, string(d.Status), d.Attempts, d.Postponed, d.Epoch, d.Seq, d.AvailableAt, d.Holding, d.End, p.out(d.RunID)})
 	}
 	for _, r := range runs {
 		out.items = append(out.items, item{id: p.out(r.ID), status: fmt.Sprint(r.Status, " ", r.Termination, r.Wait), run: p.out(r.Dispatch)})

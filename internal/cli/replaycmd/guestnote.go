@@ -16,7 +16,7 @@ func guestsOf(p *program.Parts) []GuestReport {
 	var out []GuestReport
 	for _, s := range p.Usage() {
 		out = append(out, GuestReport{
-			Name: s.Name, Engine: string(s.Engine), Calls: s.Calls, Failed: s.Failures, Traps: s.Traps,
+			Name: s.Name, Engine: s.Engine, Calls: s.Calls, Failed: s.Failures, Traps: s.Traps,
 			Replaced: s.Replaced, ReplacedBy: s.ReplacedBy, Printed: s.Printed, Late: s.Late, Fuel: s.Fuel, Swaps: s.Swaps, Rollbacks: s.Rollbacks,
 			Denied: s.Denied, HTTP: s.Uses["http"], KV: s.Uses["kv"], Files: s.Uses["fs"], LogsDropped: s.LogsDropped,
 		})
