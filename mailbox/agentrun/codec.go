@@ -2,6 +2,7 @@ package agentrun
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -87,11 +88,17 @@ func putImage(c agent.Checkpoint, accepted []abi.Message, decided []agent.Decisi
 	return encode("image of a thread", &out)
 }
 
+// errOld is an image without a checkpoint, which versions before the first release wrote.
+var errOld = errors.New("agentrun: the image of the thread is of an older version of mortise; end its runs with that version, or use a new store")
+
 // getImage is the checkpoint of an image, without messages, and with what was decided under way.
 func getImage(data []byte) (c agent.Checkpoint, accepted []abi.Message, err error) {
 	var in image
 	if err := decode("image of a thread", data, &in); err != nil || len(data) == 0 {
 		return c, nil, err
+	}
+	if len(in.Checkpoint) == 0 {
+		return c, nil, errOld
 	}
 	if err := json.Unmarshal(in.Checkpoint, &c); err != nil {
 		return c, nil, fmt.Errorf("agentrun: checkpoint of a thread: %w", err)

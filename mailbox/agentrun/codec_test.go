@@ -2,11 +2,13 @@ package agentrun_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/internal/wire"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 )
 
@@ -29,5 +31,15 @@ func TestTicketSurvives(t *testing.T) {
 	must(t, err)
 	if !reflect.DeepEqual(out, in) {
 		t.Errorf("the ticket is\n%+v, and was\n%+v", out, in)
+	}
+}
+
+// TestOldImage: a thread of an older version is refused with what to do.
+func TestOldImage(t *testing.T) {
+	t.Parallel()
+	old, err := wire.MessagePack.Marshal(map[string]any{"record": []byte(`{"run_id":"r"}`), "revision": int64(3)})
+	must(t, err)
+	if _, err := agentrun.DecodeRun(old); err == nil || !strings.Contains(err.Error(), "end its runs with that version, or use a new store") {
+		t.Error(err)
 	}
 }
