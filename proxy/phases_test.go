@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -404,3 +405,25 @@ func TestObserved(t *testing.T) {
 
 // Two rewriting plugins have one result whichever is faster (acceptance 53: package phases has it for 1,000 latencies).
 var _ phases.Plugin = hook{}
+
+// TestScope: a proxy with a gate logs at the start, and after a reload, that it cannot gate tools which run at the provider. Without a gate it
+// has nothing to tell.
+func TestScope(t *testing.T) {
+	t.Parallel()
+	const told = "proxy_provider_tools_not_gated"
+	var log strings.Builder
+	cfg := proxy.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	s := start(t, "http://127.0.0.1:1", cfg)
+	if strings.Contains(log.String(), told) {
+		t.Error("told without a gate")
+	}
+	cfg.Runtime = runtimeOf(t, gate(func(*abi.ToolCall) *abi.Reply { return nil }))
+	cfg.Anthropic.URL, cfg.OpenAI.URL, cfg.ChatGPT.URL = "http://127.0.0.1:1", "http://127.0.0.1:1", "http://127.0.0.1:1"
+	if _, err := s.With(cfg); err != nil {
+		t.Fatal(err)
+	}
+	start(t, "http://127.0.0.1:1", cfg)
+	if n := strings.Count(log.String(), told); n != 2 {
+		t.Errorf("told %d times, want 2", n)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
@@ -68,7 +69,15 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		s.slots = make(chan struct{}, cfg.Compaction.Concurrent)
 	}
 	s.tasks.Go(s.trim)
+	s.tellScope(ctx)
 	return s, nil
+}
+
+// tellScope logs at load what gates cannot do here.
+func (s *Server) tellScope(ctx context.Context) {
+	if rt := s.cfg.Runtime; rt != nil && rt.Transforms(abi.ToolGate) {
+		s.cfg.Logger.WarnContext(ctx, "proxy_provider_tools_not_gated", "hint", "tools that run at the provider, as web search, are seen by gates and not blocked: switch them off in the agent")
+	}
 }
 
 // With returns a server with another config that continues the lanes of s. Store, Keep, Now and the number of compactions
@@ -82,7 +91,9 @@ func (s *Server) With(cfg Config) (*Server, error) {
 	if (cfg.Compaction == nil) != (s.cfg.Compaction == nil) {
 		return nil, errors.New("proxy: Config.Compaction: cannot be turned on or off while lanes continue")
 	}
-	return &Server{cfg: cfg, shared: s.shared, acts: s.acts || cfg.acts()}, nil
+	next := &Server{cfg: cfg, shared: s.shared, acts: s.acts || cfg.acts()}
+	next.tellScope(s.ctx)
+	return next, nil
 }
 
 // Close ends compactions and waits for them. Requests under way are the HTTP server's.
