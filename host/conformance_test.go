@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 func conformPlain(t *testing.T, e string) {
 	t.Helper()
 	call(t, load(t, e, host.Spec{Path: peer(t, "hello")}), "run_test", "", "Hello, world!")
-	call(t, load(t, e, host.Spec{Path: peer(t, "alloc"), Limits: host.Limits{Timeout: time.Minute}}), "run_test", "", "")
+	call(t, load(t, e, host.Spec{Path: peer(t, "alloc"), Limits: host.Limits{Timeout: 4 * time.Minute}}), "run_test", "", "")
 	call(t, load(t, e, host.Spec{Path: peer(t, "noop")}), "run_test", "", "")
 	call(t, load(t, e, host.Spec{Path: peer(t, "replace")}), "run_test", "nothing of that", "nothing of that")
 	out, err := load(t, e, host.Spec{Path: peer(t, "input_offset")}).Call(t.Context(), "input_offset_length", []byte("hello world"))
