@@ -20,14 +20,14 @@ const (
 	listPage = 1000
 )
 
-// callTime bounds a call.
-const callTime = 5 * time.Second
+// callTime bounds a call that a run waits for, largeTime one of megabytes.
+const callTime, largeTime = 5 * time.Second, 30 * time.Second
 
 // ErrUnknown is a thread that has no log.
 var ErrUnknown = errors.New("it has no log")
 
 // Threads is the view of the conversations of a store. The id of a conversation is valid UTF-8 of 1 to store.MaxKey bytes. Each call takes
-// 5 s at most.
+// 30 s at most.
 type Threads struct{ store store.Store }
 
 var _ compaction.Store = (*Threads)(nil)
@@ -42,7 +42,7 @@ func Listed(thread string) store.Cell {
 
 // call runs a call with a deadline.
 func (t *Threads) call(ctx context.Context, thread string, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, largeTime)
 	defer cancel()
 	err := do(ctx)
 	if err == nil || errors.Is(err, compaction.ErrConflict) {
