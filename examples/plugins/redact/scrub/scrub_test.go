@@ -140,7 +140,7 @@ func TestHostile(t *testing.T) {
 		text := strings.Repeat(part, 1<<20/len(part))
 		start := time.Now()
 		scrub.New(scrub.Config{}).Text(text, map[string]int{})
-		if d := time.Since(start); d > time.Second {
+		if d := time.Since(start); d > 10*time.Second { // a careless one takes minutes
 			t.Errorf("%q: %s", part, d)
 		} else {
 			t.Logf("%q: %s", part, d)
