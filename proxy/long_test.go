@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/proxy"
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
@@ -103,8 +104,11 @@ func busyModel(t *testing.T) *httptest.Server {
 // what plugins changed of it; and of what only the proxy has compacted away no text is kept in memory. The answers have a length, as that of
 // an upstream which does not stream, though the plugins change them.
 func TestEndless(t *testing.T) { //nolint:paralleltest // it measures memory
+	if underRace {
+		testskip.Skip(t, "it measures memory: make test-plain runs it, without the race detector")
+	}
 	rounds := 2000
-	if testing.Short() || underRace {
+	if testing.Short() {
 		rounds = 400
 	}
 	redact := hook{
