@@ -108,7 +108,7 @@ PLAIN := ./internal/cli ./internal/guestbuild ./internal/wasm/... ./summarizers/
 
 .PHONY: test-plain
 test-plain: ## run the tests of packages that test-race leaves out, and those that measure memory
-	$(call tests,$(QUICK) -shuffle=on,$(PLAIN)); rm -f $(SKIPPED); MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(QUICK) -run '^Test(Native_leak|Endless|Streams_memory|Churn)$$' ./host ./proxy; \
+	$(call tests,$(QUICK) -shuffle=on,$(PLAIN)); rm -f $(SKIPPED); MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(QUICK) -run '^Test(Native_leak|Endless|Streams_memory|SlowReaders|Churn)$$' ./host ./proxy; \
 	code=$$?; $(list-skipped); exit $$code
 
 .PHONY: test-race

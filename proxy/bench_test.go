@@ -247,7 +247,7 @@ func TestSlowReaders(t *testing.T) { //nolint:paralleltest // it measures memory
 		runtime.ReadMemStats(&during)
 		per := (int64(during.HeapInuse+during.StackInuse) - int64(before.HeapInuse+before.StackInuse)) / streams //nolint:gosec // sizes of memory
 		t.Logf("%s: %d KiB a stream, the test's ends included", name, per>>10)
-		if per > each {
+		if !underRace && per > each {
 			t.Errorf("%s: a stream that is not read takes %d KiB", name, per>>10)
 		}
 		for _, c := range conns {

@@ -38,7 +38,7 @@ func TestSwapProbes(t *testing.T) {
 			t.Errorf("%s: error %v does not say %q", mode, err, says)
 		}
 	}
-	if p.Info().Generation != 1 || p.Name() != "summarizers/extract" {
+	if p.Info().Generation != 1 || p.Name() != "summarizers/ledger" {
 		t.Errorf("%s, generation %d", p.Name(), p.Info().Generation)
 	}
 }
