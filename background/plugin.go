@@ -99,7 +99,7 @@ func LiveTasks(all []Info) string {
 	if more := len(live(all)) - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more; see %s", more, ToolListTasks))
 	}
-	return "<background-tasks>\nThese background tasks of yours have not ended. You are told when they do.\n" +
+	return "<background-tasks>\nThese background tasks of yours have not ended. You are notified when they do.\n" +
 		strings.Join(lines, "\n") + "\n</background-tasks>"
 }
 

@@ -90,10 +90,10 @@ func tools() []tool {
 		newTool(ToolListTasks, abi.ToolRead, "List your background tasks and how they stand.",
 			`{"type": "object", "required": [], "properties": {}}`, (*Tools).listTasks),
 		newTool(ToolTaskResult, abi.ToolRead,
-			"Read how a background task stands, and its result if it has ended. It can be read again. You are told when a task ends; do not poll.",
+			"Read how a background task stands, and its result if it has ended. It can be read again. You are notified when a task ends; do not poll.",
 			`{"type": "object", "required": ["task_id"], "properties": {"task_id": {"type": "string"}}}`, (*Tools).taskResult),
 		newTool(ToolWaitTask, abi.ToolRead,
-			"Wait until a background task has ended, or all of them without task_id. Use it only when you cannot go on: you are told when a task ends.",
+			"Wait until a background task has ended, or all of them without task_id. Use it only when you cannot go on: you are notified when a task ends.",
 			`{"type": "object", "required": [], "properties": {
 				"task_id": {"type": "string"}, "timeout_seconds": {"type": "number", "minimum": 1, "maximum": 600}}}`,
 			(*Tools).waitTask),
@@ -371,7 +371,7 @@ func (s *Tools) waitTask(ctx context.Context, args arguments) (any, error) {
 		case errors.Is(err, ErrNotFound):
 			continue // it ended and was forgotten
 		case err != nil:
-			texts = append(texts, standing(info)+fmt.Sprintf("\n\nnot ended within %s; you will be told when it has", wait))
+			texts = append(texts, standing(info)+fmt.Sprintf("\n\nnot ended within %s; you will be notified when it has", wait))
 		default:
 			texts = append(texts, standing(info))
 		}

@@ -362,7 +362,7 @@ func hostileDescribe(t *testing.T, e string) {
 	good := load(t, e, host.Spec{Name: "policy", Path: wat("generation")})
 	for _, bad := range []string{"describe_trap", "describe_spin"} {
 		_, err := good.Swap(t.Context(), host.Spec{Path: wat(bad), Limits: limits}, host.SwapOptions{})
-		if err == nil || !strings.Contains(err.Error(), `the generation in use goes on: probe "describe": `) {
+		if err == nil || !strings.Contains(err.Error(), `the generation in use stays: probe "describe": `) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

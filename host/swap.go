@@ -103,7 +103,7 @@ func (w Watch) withDefaults() (Watch, error) {
 // names, is refused with [ErrExport].
 //
 // Spec.Name is that of the module, as given or as shown, or empty. One swap at a time: others wait. The
-// error is that of [Host.Load], or why the generation in use goes on.
+// error is that of [Host.Load], or why the generation in use stays.
 func (m *Module) Swap(ctx context.Context, spec Spec, opts SwapOptions) (*Generation, error) {
 	w, err := opts.Watch.withDefaults()
 	if err != nil {
@@ -140,7 +140,7 @@ func (m *Module) admit(ctx context.Context, g *Generation, opts SwapOptions) err
 		err = opts.Check(ctx, g)
 	}
 	if err != nil {
-		return fmt.Errorf("host: swap module %q: the generation in use goes on: %w", m.name, err)
+		return fmt.Errorf("host: swap module %q: the generation in use stays: %w", m.name, err)
 	}
 	return nil
 }

@@ -240,7 +240,7 @@ func TestModule_Swap_refused(t *testing.T) {
 		m := startSwapping(t, e, host.Limits{})
 		two := generation(t, '2', '.')
 		vectors := func(text string) host.Spec { return host.Spec{Wasm: withSection(two, host.SectionVectors, text)} }
-		const goesOn = `host: swap module "policy": the generation in use goes on: `
+		const stays = `host: swap module "policy": the generation in use stays: `
 		for _, c := range []struct {
 			name string
 			spec host.Spec
@@ -250,18 +250,18 @@ func TestModule_Swap_refused(t *testing.T) {
 			{"not a module", host.Spec{Wasm: []byte("no")}, host.SwapOptions{}, `host: module "policy" is not WebAssembly`},
 			{"another name", host.Spec{Name: "other", Wasm: two}, host.SwapOptions{}, `host: swap module "policy": Spec.Name is "other"; leave it empty`},
 			{"an export is missing", host.Spec{Wasm: two, Require: []string{"summarize"}}, host.SwapOptions{}, `host: module "policy" does not export "summarize"`},
-			{"own vector", vectors(`[{"name":"says 1","export":"work","output":"1"}]`), host.SwapOptions{}, goesOn + `probe "says 1": got 1 bytes ("2"), want 1 ("1")`},
-			{"own vector of bytes", vectors(`[{"export":"work","output_base64":"MQ=="}]`), host.SwapOptions{}, goesOn + `probe "work": got 1 bytes ("2"), want 1 ("1")`},
-			{"own vector refuses", vectors(`[{"export":"work","refused":true}]`), host.SwapOptions{}, goesOn + `probe "work": the guest accepted what it should refuse`},
-			{"own vectors are no JSON", vectors(`[{"export":"work","no":1}]`), host.SwapOptions{}, goesOn + `section mortise:vectors: json: unknown field "no"`},
-			{"own vectors and more", vectors(`[] [{"export":"work","output":"1"}]`), host.SwapOptions{}, goesOn + `section mortise:vectors: there is more behind its array`},
-			{"too many vectors", vectors("[" + strings.Repeat("{},", 64) + "{}]"), host.SwapOptions{}, goesOn + `section mortise:vectors has 65 vectors, 64 are allowed`},
-			{"no such export", vectors(`[{"name":"p","export":"nope"}]`), host.SwapOptions{}, goesOn + `probe "p": host: module "policy" export "nope": no such export`},
-			{"traps", host.Spec{Wasm: withSection(generation(t, '2', '!'), host.SectionVectors, `[{"export":"work"}]`)}, host.SwapOptions{}, goesOn + `probe "work": host: module "policy" export "work": trap: unreachable`},
+			{"own vector", vectors(`[{"name":"says 1","export":"work","output":"1"}]`), host.SwapOptions{}, stays + `probe "says 1": got 1 bytes ("2"), want 1 ("1")`},
+			{"own vector of bytes", vectors(`[{"export":"work","output_base64":"MQ=="}]`), host.SwapOptions{}, stays + `probe "work": got 1 bytes ("2"), want 1 ("1")`},
+			{"own vector refuses", vectors(`[{"export":"work","refused":true}]`), host.SwapOptions{}, stays + `probe "work": the guest accepted what it should refuse`},
+			{"own vectors are no JSON", vectors(`[{"export":"work","no":1}]`), host.SwapOptions{}, stays + `section mortise:vectors: json: unknown field "no"`},
+			{"own vectors and more", vectors(`[] [{"export":"work","output":"1"}]`), host.SwapOptions{}, stays + `section mortise:vectors: there is more behind its array`},
+			{"too many vectors", vectors("[" + strings.Repeat("{},", 64) + "{}]"), host.SwapOptions{}, stays + `section mortise:vectors has 65 vectors, 64 are allowed`},
+			{"no such export", vectors(`[{"name":"p","export":"nope"}]`), host.SwapOptions{}, stays + `probe "p": host: module "policy" export "nope": no such export`},
+			{"traps", host.Spec{Wasm: withSection(generation(t, '2', '!'), host.SectionVectors, `[{"export":"work"}]`)}, host.SwapOptions{}, stays + `probe "work": host: module "policy" export "work": trap: unreachable`},
 			{"check", host.Spec{Wasm: two}, host.SwapOptions{Check: func(ctx context.Context, g *host.Generation) error {
 				out, err := g.Call(ctx, "work", nil)
 				return fmt.Errorf("says %s, %w", out, errors.Join(err, errors.ErrUnsupported))
-			}}, goesOn + `says 2, unsupported operation`},
+			}}, stays + `says 2, unsupported operation`},
 			{"watch", host.Spec{Wasm: two}, host.SwapOptions{Watch: host.Watch{MaxFailures: 2}}, `host: swap module "policy": Watch.MaxFailures 2 is not between 0 and 1`},
 			{"watch calls", host.Spec{Wasm: two}, host.SwapOptions{Watch: host.Watch{Calls: 3, MinCalls: 5}}, `host: swap module "policy": Watch.MinCalls 5 is not between 0 and Watch.Calls (3)`},
 		} {

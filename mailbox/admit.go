@@ -22,7 +22,7 @@ func (m *Mailbox) allowed(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
-	switch err := t.Admits(r.Tenant); {
+	switch err := t.admits(r.Tenant); {
 	case err != nil:
 		return wrap("request for thread", r.Thread, err)
 	case !t.PausedAt.IsZero():

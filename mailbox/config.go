@@ -15,7 +15,8 @@ import (
 type Config struct {
 	// Store is required. The caller closes it, after the Mailbox.
 	Store store.Store
-	// Runtime executes runs. Without one the Mailbox takes requests, lists and controls, and leaves what is queued to other processes.
+	// Runtime executes runs. A Mailbox without one takes requests in the background, lists, and controls; it refuses Submit, Start and Poll
+	// with ErrInvalid, judges no decisions, and needs no Close.
 	Runtime Runtime
 	// Owner names this process among those that share the store; made up when empty.
 	Owner string

@@ -47,7 +47,8 @@ func TestConfig(t *testing.T) {
 			m := open(t, mailbox.Config{Store: memstore.New()})
 			background(t, m, request("t", "x"))
 			_, err := m.Submit(t.Context(), request("t", "y"))
-			for _, err := range []error{err, m.Start(t.Context()), m.Poll(t.Context())} {
+			_, polled := m.Poll(t.Context())
+			for _, err := range []error{err, m.Start(t.Context()), polled} {
 				if !errors.Is(err, mailbox.ErrInvalid) || !strings.Contains(err.Error(), "Config.Runtime") {
 					t.Errorf("executed without a runtime: %v", err)
 				}

@@ -60,7 +60,7 @@ func (m *Mailbox) bound(run string, image []byte, list []Decision) ([]Decision, 
 // judge binds the decisions of a request that is to be queued. It refuses them when the run waits, and not for all of them: then
 // nothing that comes before they are executed can make them fit. Messages are queued all the same, and so is what was
 // queued before under the same key.
-func (m *Mailbox) judge(ctx context.Context, e *entry, foreground bool) error {
+func (m *Mailbox) judge(ctx context.Context, e *entry) error {
 	r := e.Request
 	if _, ok := m.cfg.Runtime.(Judge); !ok || len(r.Decisions) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (m *Mailbox) judge(ctx context.Context, e *entry, foreground bool) error {
 			return errors.Join(err, wrap("decision for run", open.ID, refusal))
 		}
 	}
-	r.Decisions, r.Mode = list, r.mode(foreground)
+	r.Decisions = list
 	e.Payload, err = m.encode(r)
 	return err
 }

@@ -5,14 +5,10 @@
 // is over, another process may claim the thread, with a new token and a greater fence; what the former holder still writes is refused.
 // Payloads of requests, messages and runs are bytes here.
 //
-// A rule is a pure function of a turn: the state of a thread, the time and what is written. A transition reads the cells that its rule needs,
-// applies the rule, and writes the cells that it changed as one batch under the revision that was read: all or nothing. When another process
-// came between, it starts again. A batch whose answer was lost is applied once, see [store.ApplySurely].
-//
 // # Processes
 //
 // A [Mailbox] is the part of one process: it takes requests, and between [Mailbox.Start] and [Mailbox.Stop] it executes what is due, whichever
-// process queued it. It is notified of what others queue, and polls the store besides. A thread that fails, since its records are damaged or
+// process queued it. A program with a scheduler of its own calls [Mailbox.Poll] instead. It is notified of what others queue, and polls the store besides. A thread that fails, since its records are damaged or
 // the store has trouble with it, is set aside for a while: it keeps neither the others nor a start back.
 //
 // # Events

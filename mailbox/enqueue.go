@@ -155,7 +155,7 @@ func (t *turn) idles(d Dispatch) bool {
 
 // again answers for an entry that is there already.
 func (t *turn) again(d Dispatch, e *entry) (state, error) {
-	if err := t.thread.Admits(e.Tenant); err != nil {
+	if err := t.thread.admits(e.Tenant); err != nil {
 		return state{}, err
 	}
 	if d.Digest != e.Digest || (e.Run != "" && e.Run != d.RunID) {
@@ -171,7 +171,7 @@ func (t *turn) again(d Dispatch, e *entry) (state, error) {
 
 // admit refuses an entry that the thread does not accept now.
 func (t *turn) admit(e *entry) error {
-	if err := t.thread.Admits(e.Tenant); err != nil {
+	if err := t.thread.admits(e.Tenant); err != nil {
 		return err
 	}
 	switch {
@@ -187,8 +187,8 @@ func (t *turn) admit(e *entry) error {
 	return nil
 }
 
-// Admits refuses a tenant that does not own the thread.
-func (t *Thread) Admits(tenant string) error {
+// admits refuses a tenant that does not own the thread.
+func (t *Thread) admits(tenant string) error {
 	if t.Seq > 0 && t.Tenant != tenant {
 		return fmt.Errorf("%w: thread %.80q belongs to another tenant", ErrInvalid, t.ID)
 	}

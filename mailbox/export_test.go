@@ -40,5 +40,3 @@ func (s state) Hold() hold { return s.hold() }
 func (q *queue) Expire(ctx context.Context, thread string) (state, bool, error) {
 	return q.expire(ctx, thread)
 }
-
-func Statuses() []Status { return statuses() }

@@ -220,7 +220,7 @@ func (q *queue) lapse(ctx context.Context, thread string) (run string, err error
 // again, came in time.
 func lapse(t *turn) string {
 	run, ok := t.runs[t.thread.Open.ID]
-	if !ok || !t.thread.Lapsed(t.now) || t.inTime() {
+	if !ok || !t.thread.lapsed(t.now) || t.inTime() {
 		return ""
 	}
 	t.finishRun(Dispatch{ID: run.Dispatch, RunID: run.ID}, TerminationCancelled, lapsedText+run.Wait)
@@ -230,8 +230,8 @@ func lapse(t *turn) string {
 
 const lapsedText = "nothing came in time for which it waited: "
 
-// Lapsed reports whether the open run has waited long enough, unless something came in time.
-func (t *Thread) Lapsed(now time.Time) bool {
+// lapsed reports whether the open run has waited long enough, unless something came in time.
+func (t *Thread) lapsed(now time.Time) bool {
 	open := &t.Open
 	return t.Claim == nil && t.PausedAt.IsZero() && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
 }

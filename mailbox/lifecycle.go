@@ -69,6 +69,13 @@ func (m *Mailbox) Running() bool {
 	return m.started && !m.closing
 }
 
+// shut reports whether the Mailbox is closed, or about to be.
+func (m *Mailbox) shut() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closing
+}
+
 // polled reports whether the Mailbox executes what is queued, or did.
 func (m *Mailbox) polled() bool {
 	m.mu.Lock()

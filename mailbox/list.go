@@ -199,7 +199,7 @@ func (q *queue) Runs(ctx context.Context, query RunQuery) ([]Run, error) {
 func (q *queue) Dispatches(ctx context.Context, query DispatchQuery) (out []Dispatch, err error) {
 	wanted := query.Statuses
 	if len(wanted) == 0 {
-		wanted = statuses()
+		wanted = Statuses()
 	}
 	pick := func(ref store.Ref) (d Dispatch, _ bool, err error) {
 		err = decode(ref.Thread, cellID{ref.Kind, ref.Key}, ref.Value, &d)

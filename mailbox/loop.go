@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -56,18 +57,24 @@ func (m *Mailbox) watch(ctx context.Context) {
 	}
 }
 
-// Poll does once what a Mailbox does between Start and Stop whenever something is due: it ends claims and waits whose time is over, and claims
-// what is queued, as far as workers are free. It returns when that is done; what it has begun continues. It is for a program that is woken by a
-// scheduler of its own: call it until nothing is queued, then Close.
-func (m *Mailbox) Poll(ctx context.Context) error {
+// Poll does one round of what a Mailbox does between Start and Stop: it ends claims and waits whose time is over, and claims what is queued, as
+// far as workers are free. It returns when that is done, and when something is due next, zero if nothing is known to be; what it has begun
+// continues. It is for a program that is woken by a scheduler of its own: call [Mailbox.Recover] first, Poll at that time and whenever an
+// execution has ended or a request came, [Mailbox.GC] from time to time, and Close.
+func (m *Mailbox) Poll(ctx context.Context) (next time.Time, err error) {
 	if err := m.executes(); err != nil {
-		return err
+		return next, err
 	}
 	m.mu.Lock()
+	if m.closing {
+		m.mu.Unlock()
+		return next, fmt.Errorf("mailbox: poll: %w", ErrShutdown)
+	}
 	m.polls = true
+	m.work.Add(1)
 	m.mu.Unlock()
-	_, err := m.round(ctx)
-	return err
+	defer m.work.Done()
+	return m.round(ctx)
 }
 
 // round polls once for all that is due and returns when to poll again.

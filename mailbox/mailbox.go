@@ -71,7 +71,7 @@ func (m *Mailbox) claimRequest() claimRequest {
 // executes refuses to execute without a runtime.
 func (m *Mailbox) executes() error {
 	if m.cfg.Runtime == nil {
-		return fmt.Errorf("mailbox: %w: Config.Runtime is nil, so that this process executes nothing", ErrInvalid)
+		return fmt.Errorf("mailbox: %w: Config.Runtime is nil, so that this process executes nothing; set one, or use SubmitBackground and leave execution to another process", ErrInvalid)
 	}
 	return nil
 }

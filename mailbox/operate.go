@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -26,7 +25,7 @@ func (m *Mailbox) CancelRun(ctx context.Context, run string) (some bool, err err
 	if err != nil || !found {
 		return false, err
 	}
-	list, err := m.Dispatches(ctx, DispatchQuery{Thread: r.Thread, Statuses: []Status{Queued, Claimed}, Limit: math.MaxInt})
+	list, err := m.Dispatches(ctx, DispatchQuery{Thread: r.Thread, Statuses: []Status{Queued, Claimed}, Limit: everything})
 	for i := range list {
 		if err == nil && list[i].RunID == run {
 			var ok bool

@@ -18,19 +18,19 @@ type verdict string
 
 // Verdicts.
 const (
-	// Ack: it is done, however the run came out.
+	// verdictAck: it is done, however the run came out.
 	verdictAck verdict = "ack"
-	// Retry: it failed, and may be tried again; after the last attempt it is a dead letter.
+	// verdictRetry: it failed, and may be tried again; after the last attempt it is a dead letter.
 	verdictRetry verdict = "nack"
-	// Bury: it failed and will always fail.
+	// verdictBury: it failed and will always fail.
 	verdictBury verdict = "dead_letter"
 	// Postpone: it cannot be executed before a time, as when a provider has a rate limit. It keeps its place, and costs no attempt.
 	verdictPostpone verdict = "postpone"
-	// GiveBack: it was not executed and is for another process. It costs no attempt.
+	// verdictGiveBack: it was not executed and is for another process. It costs no attempt.
 	verdictGiveBack verdict = "release"
 	// Withdraw: it was cancelled while it was executed.
 	verdictWithdraw verdict = "cancel_claimed"
-	// Supersede: something newer replaces it.
+	// verdictSupersede: something newer replaces it.
 	verdictSupersede verdict = "supersede_claimed"
 )
 

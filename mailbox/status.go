@@ -15,8 +15,8 @@ const (
 	DeadLetter Status = "dead_letter"
 )
 
-// statuses lists them all, in the order of a dispatch's life.
-func statuses() []Status {
+// Statuses lists them all, in the order of a dispatch's life.
+func Statuses() []Status {
 	return []Status{Queued, Claimed, Acked, Cancelled, Superseded, DeadLetter}
 }
 
@@ -24,7 +24,7 @@ func statuses() []Status {
 func (s Status) Terminal() bool { return s != Queued && s != Claimed }
 
 // Valid reports whether s is one of them.
-func (s Status) Valid() bool { return slices.Contains(statuses(), s) }
+func (s Status) Valid() bool { return slices.Contains(Statuses(), s) }
 
 // RunStatus is where a run stands, which may take several dispatches.
 type RunStatus string

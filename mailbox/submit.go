@@ -23,7 +23,7 @@ type Submission struct {
 	Events *Feed
 	// Superseded were queued, and yielded to a foreground request.
 	Superseded []Dispatch
-	// Err is why one of several requests was refused, see [Mailbox.SubmitBatch].
+	// Err is why one of several requests was refused, in the answer of [Mailbox.SubmitBatch] alone: other calls return the error.
 	Err error
 }
 
@@ -48,7 +48,7 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	if err := m.allowed(ctx, r); err != nil {
 		return Submission{}, err
 	}
-	if err := m.judge(ctx, &e, true); err != nil {
+	if err := m.judge(ctx, &e); err != nil {
 		return Submission{}, err
 	}
 	var interrupted Interruption
@@ -117,7 +117,7 @@ func (m *Mailbox) submitted(ctx context.Context, e entry) (Submission, bool, err
 	if err != nil || !found {
 		return Submission{}, false, err
 	}
-	if err := t.Admits(e.Tenant); err != nil {
+	if err := t.admits(e.Tenant); err != nil {
 		return Submission{}, false, wrap("request with key", e.Key, err)
 	}
 	if d.Digest != e.Digest {
@@ -160,7 +160,7 @@ func (m *Mailbox) background(ctx context.Context, r Request) (entry, error) {
 	}
 	e, err := m.entry(r, false)
 	if err == nil {
-		err = m.judge(ctx, &e, false)
+		err = m.judge(ctx, &e)
 	}
 	return e, err
 }

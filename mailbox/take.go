@@ -14,7 +14,7 @@ func (m *Mailbox) poll(ctx context.Context, h Thread) (bool, error) {
 		_, ok, err := m.expire(ctx, h.ID)
 		return ok, err
 	}
-	if h.Lapsed(m.now()) {
+	if h.lapsed(m.now()) {
 		if run, err := m.lapse(ctx, h.ID); run != "" || err != nil {
 			return true, err
 		}
@@ -37,7 +37,7 @@ func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
 	claimed, ok, err := m.claim(ctx, h.ID, m.claimRequest())
-	if err == nil && ok && asked.Err() != nil {
+	if err == nil && ok && (asked.Err() != nil || m.shut()) {
 		_, err = m.settle(ctx, claimed.hold(), settlement{Verdict: verdictGiveBack})
 		ok = false
 	}

@@ -17,6 +17,10 @@ const rankStep = 250 * time.Millisecond
 
 // queue has the transitions of dispatches, and the listings. Each transition is atomic, and a second one with the same ids and tokens finds
 // what the first one did.
+//
+// A rule is a pure function of a turn: the state of a thread, the time and what is written. A transition reads the cells that its rule needs,
+// applies the rule, and writes the cells that it changed as one batch under the revision that was read: all or nothing. When another process
+// came between, it starts again. A batch whose answer was lost is applied once, see [store.ApplySurely].
 type queue struct {
 	bounds
 
@@ -46,7 +50,7 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 // do.
 func (q *queue) now() time.Time { return milli(q.clock.now()) }
 
-// readTime is Now, after the store's clock was read if need be.
+// readTime is now, after the store's clock was read if need be.
 func (q *queue) readTime(ctx context.Context) (time.Time, error) {
 	err := q.clock.sync(ctx)
 	return q.now(), err

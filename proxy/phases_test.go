@@ -407,15 +407,15 @@ func TestObserved(t *testing.T) {
 var _ phases.Plugin = hook{}
 
 // TestScope: a proxy with a gate logs at the start, and after a reload, that it cannot gate tools which run at the provider. Without a gate it
-// has nothing to tell.
+// logs nothing.
 func TestScope(t *testing.T) {
 	t.Parallel()
-	const told = "proxy_provider_tools_not_gated"
+	const line = "proxy_provider_tools_not_gated"
 	var log strings.Builder
 	cfg := proxy.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	s := start(t, "http://127.0.0.1:1", cfg)
-	if strings.Contains(log.String(), told) {
-		t.Error("told without a gate")
+	if strings.Contains(log.String(), line) {
+		t.Error("logged without a gate")
 	}
 	cfg.Runtime = runtimeOf(t, gate(func(*abi.ToolCall) *abi.Reply { return nil }))
 	cfg.Anthropic.URL, cfg.OpenAI.URL, cfg.ChatGPT.URL = "http://127.0.0.1:1", "http://127.0.0.1:1", "http://127.0.0.1:1"
@@ -423,7 +423,7 @@ func TestScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, "http://127.0.0.1:1", cfg)
-	if n := strings.Count(log.String(), told); n != 2 {
-		t.Errorf("told %d times, want 2", n)
+	if n := strings.Count(log.String(), line); n != 2 {
+		t.Errorf("logged %d times, want 2", n)
 	}
 }

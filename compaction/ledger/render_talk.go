@@ -44,7 +44,7 @@ func (p *page) voices() map[string]bool {
 	return out
 }
 
-// meeting reports a record of what people said to each other: nobody asked an agent for anything.
+// meeting reports a record of what people said to each other. It has no request to an agent.
 func (p *page) meeting() bool {
 	return p.share.talk && p.s.Talk.Last == nil && len(p.s.Work.Values) == 0 && len(p.voices()) >= meetingPeople &&
 		!slices.ContainsFunc(p.s.Steps, func(s abi.LedgerStep) bool { return s.By == abi.RoleTool })

@@ -62,7 +62,7 @@ func (t *story) chapters(ctx context.Context) error {
 	if err := t.run(ctx, "Read "+documents()[0]+".", func(event) error { return nil }); err != nil {
 		return err
 	}
-	t.say("\n3. The next run of the same thread. While it goes on, an operator swaps the summarizer: what fails its trial is refused, a new build of it takes over")
+	t.say("\n3. The next run of the same thread. While it runs, an operator swaps the summarizer: what fails its trial is refused, a new build of it takes over")
 	done := false
 	swap := func(e event) error {
 		if done || e.Type != "tool_result" {

@@ -169,7 +169,7 @@ func TestBadGrants(t *testing.T) {
 		"http: {hosts: [a.example], timeout: -1s}":                 `"-1s" is negative`,
 		"http: {hosts: ['https://a.example']}":                     "http.Grant.Hosts[0]",
 		"secrets: {A: {env: PATH, hosts: [a]}}":                    "grants.secrets: are of no use without http",
-		reach + "secrets: {A: {value: hunter22, hosts: [a]}}":      `grants.secrets."A": value: a secret does not stand in the config; name a variable with env`,
+		reach + "secrets: {A: {value: hunter22, hosts: [a]}}":      `grants.secrets."A": value: a secret may not be in the config; name a variable with env`,
 		reach + "secrets: {A: {value: hunter22, hots: [a]}}":       `there is no key "hots" in plugins[0].grants.secrets.A; did you mean hosts?`,
 		reach + "secrets: {A: {hosts: [a]}}":                       "name either a variable with env, or a file with file",
 		reach + "secrets: {A: {env: B, file: c, hosts: [a]}}":      "name either a variable with env, or a file with file",

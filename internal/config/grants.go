@@ -154,7 +154,7 @@ func (h *HTTPConfig) Prefixes() ([]netip.Prefix, error) {
 func (s *SecretConfig) validate() error {
 	switch {
 	case s.Value != nil:
-		return errors.New("value: a secret does not stand in the config; name a variable with env, or a private file with file")
+		return errors.New("value: a secret may not be in the config; name a variable with env, or a private file with file")
 	case (s.Env == "") == (s.File == ""):
 		return errors.New("name either a variable with env, or a file with file")
 	case len(s.Hosts) == 0:

@@ -78,7 +78,7 @@ func (m ModelConfig) validate(n Names) error {
 		errs = append(errs, errors.New("name: is missing; write the provider's name of the model"))
 	}
 	if m.Key.Value != nil {
-		errs = append(errs, errors.New("key: value: a key does not stand in the config; name a variable with env, or a private file with file"))
+		errs = append(errs, errors.New("key: value: a key may not be in the config; name a variable with env, or a private file with file"))
 	}
 	if m.Key.Env != "" && m.Key.File != "" {
 		errs = append(errs, errors.New("key: names both env and file; name one"))

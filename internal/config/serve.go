@@ -135,7 +135,7 @@ func (c *ServeConfig) Validate() error {
 func (t *TokenConfig) validate(seen map[string]bool) error {
 	var errs []error
 	if t.Value != nil {
-		errs = append(errs, errors.New("value: a token does not stand in the config; name a variable with env, or a private file with file"))
+		errs = append(errs, errors.New("value: a token may not be in the config; name a variable with env, or a private file with file"))
 	} else if (t.Env == "") == (t.File == "") {
 		errs = append(errs, errors.New("name either env or file"))
 	}

@@ -34,7 +34,7 @@ func (p *Parts) Source(ctx context.Context, name string, use summarizers.Use, c 
 	return spec, err
 }
 
-// loadFallback opens the summarizer that stands in when the first one fails: the config's, or
+// loadFallback opens the summarizer that is asked when the first one fails: the config's, or
 // for a bundled policy another one of the same guest.
 func (p *Parts) loadFallback(ctx context.Context) error {
 	c := &p.Cfg.Compaction

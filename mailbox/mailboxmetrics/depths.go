@@ -61,7 +61,7 @@ func (d *depths) Collect(out chan<- prometheus.Metric) {
 		d.errors.Inc()
 	} else {
 		out <- prometheus.MustNewConstMetric(d.queue, prometheus.GaugeValue, float64(counts[mailbox.Queued]))
-		for _, s := range []mailbox.Status{mailbox.Queued, mailbox.Claimed, mailbox.Acked, mailbox.Cancelled, mailbox.Superseded, mailbox.DeadLetter} {
+		for _, s := range mailbox.Statuses() {
 			out <- prometheus.MustNewConstMetric(d.depth, prometheus.GaugeValue, float64(counts[s]), string(s))
 		}
 	}

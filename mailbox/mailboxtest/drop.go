@@ -52,6 +52,9 @@ func (w *world) dropHeld(d Damage) {
 		if err := w.manual().Drop(w.ctx(), "bad"); err == nil {
 			w.t.Fatal("the thread was dropped while it is held")
 		}
+		if _, err := w.manual().PauseThread(w.ctx(), "bad"); err == nil {
+			w.t.Fatal("nothing is damaged: the thread can be changed")
+		}
 	}
 	w.refusesDrop(until, d.Claim)
 	w.clock.Add(lease)

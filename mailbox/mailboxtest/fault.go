@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -13,6 +14,7 @@ func faultCases() []testCase {
 	return []testCase{
 		{"store_that_is_down_changes_nothing", storeDown},
 		{"lost_answers_are_no_second_change", lostAnswers},
+		{"answers_that_come_at_last_are_whole", lateAnswers},
 	}
 }
 
@@ -70,6 +72,38 @@ func lostAnswers(w *world) {
 	}
 }
 
+// lateAnswers holds that a change whose first answers are lost, and which is recovered in the same call, has its whole answer, and that observers
+// receive what it ended, once.
+func lateAnswers(w *world) {
+	l := &ledger{renewals: renewals{make(chan struct{}, 8)}}
+	var lose atomic.Int32
+	m := w.manual(func(c *mailbox.Config) {
+		c.Observers = []mailbox.Observer{l}
+		c.Store = &Faulty{Store: w.store, Plan: func(_ context.Context, operation string) Fault {
+			if operation == "apply" && lose.Add(-1) >= 0 {
+				return FaultAfter
+			}
+			return FaultNone
+		}}
+	})
+	x := m.begin("t", "active")
+	m.queue("t", "d1")
+	m.queue("u", "d2")
+	lose.Store(2)
+	out, err := m.Interrupt(w.ctx(), "t")
+	must(w.t, err)
+	same(w.t, "superseded", ids(out.Superseded), "d1")
+	if out.Active == nil || out.Active.ID != "active" {
+		w.t.Errorf("the active execution is %+v", out.Active)
+	}
+	lose.Store(2)
+	ok, err := m.Cancel(w.ctx(), "d2")
+	must(w.t, err)
+	equal(w.t, "cancelled", ok, true)
+	same(w.t, "settled", l.settled, "d1 superseded", "d2 cancelled")
+	m.finish(x, mailbox.Result{}, nil)
+}
+
 func storeDown(w *world) {
 	var isDown atomic.Bool
 	m := w.manual(func(c *mailbox.Config) {
@@ -84,7 +118,7 @@ func storeDown(w *world) {
 	isDown.Store(true)
 	for name, try := range map[string]func() error{
 		"submit":    func() error { _, err := m.SubmitBackground(w.ctx(), request("t", "d2")); return err },
-		"poll":      func() error { return m.Poll(w.ctx()) },
+		"poll":      func() error { _, err := m.Poll(w.ctx()); return err },
 		"commit":    func() error { return x.commit(mailbox.Commit{ID: "c"}) },
 		"interrupt": func() error { _, err := m.Interrupt(w.ctx(), "t"); return err },
 		"cancel":    func() error { _, err := m.Cancel(w.ctx(), "d1"); return err },
@@ -95,8 +129,15 @@ func storeDown(w *world) {
 		"run":       func() error { _, _, err := m.Run(w.ctx(), "run-d1"); return err },
 		"thread":    func() error { _, err := m.Thread(w.ctx(), "t"); return err },
 	} {
-		if err := try(); !errors.Is(err, ErrInjected) {
+		err := try()
+		if !errors.Is(err, ErrInjected) {
 			w.t.Errorf("%s on a store that is down: %v", name, err)
+		}
+		if read := name == "dispatch" || name == "run" || name == "thread"; read && errors.Is(err, mailbox.ErrUnknownOutcome) {
+			w.t.Errorf("%s changes nothing, and has an unknown outcome: %v", name, err)
+		}
+		if name == "thread" && !strings.Contains(err.Error(), `thread "t"`) {
+			w.t.Errorf("the error does not name the thread: %v", err)
 		}
 	}
 	isDown.Store(false)

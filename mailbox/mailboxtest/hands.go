@@ -18,7 +18,7 @@ type hands struct {
 type hand struct {
 	*mailbox.Job
 
-	//nolint:containedctx // of the execution: the test is told by it
+	//nolint:containedctx // of the execution, and the test waits for its end
 	ctx context.Context
 	end chan outcome
 }
@@ -91,7 +91,8 @@ func request(thread, id string) mailbox.Request {
 func (m *manual) poll() (begun []*hand) {
 	m.t.Helper()
 	before := len(m.Executing())
-	must(m.t, m.Poll(m.t.Context()))
+	_, err := m.Poll(m.t.Context())
+	must(m.t, err)
 	for range len(m.Executing()) - before {
 		begun = append(begun, <-m.hands.begun)
 	}

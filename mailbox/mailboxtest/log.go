@@ -3,6 +3,7 @@ package mailboxtest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -40,7 +41,7 @@ func commitAppends(w *world) {
 	}
 	for _, from := range []int{0, 2, 4} {
 		err := x.commit(mailbox.Commit{ID: fmt.Sprintf("bad%d", from), From: from, Append: []mailbox.Message{message("m4", "x")}})
-		if !errors.Is(err, mailbox.ErrConflict) {
+		if want := fmt.Sprintf("expected %d, actual 3", from); !errors.Is(err, mailbox.ErrConflict) || !strings.Contains(err.Error(), want) {
 			w.t.Errorf("commit that follows %d of 3: %v", from, err)
 		}
 	}

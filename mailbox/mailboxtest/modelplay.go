@@ -287,7 +287,7 @@ func (p *player) begun() (trouble string) {
 // poll lets a process do what the thread is due for.
 func (p *player) poll(ctx context.Context, m *mailbox.Mailbox, now time.Time) string {
 	j, c := p.model.running[p.process], p.model.claim
-	if err := m.Poll(ctx); err != nil {
+	if _, err := m.Poll(ctx); err != nil {
 		return answer(false, err)
 	}
 	if own := c != nil && j != nil && j.fence == c.fence && j.cause == nil; own && !p.model.halted && !now.Before(c.until) {

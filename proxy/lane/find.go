@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
-// rounds is how often a lane is looked for that changes meanwhile.
+// rounds is how often a lane that changes meanwhile is searched.
 const rounds = 4
 
 // Find returns the lane of a request, locked, and how the request relates to it. Unless look is set the lane now ends

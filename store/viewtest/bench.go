@@ -150,11 +150,17 @@ func (w worker) fill(n int) {
 // poll executes what is due first, and queues another job for its thread.
 func (w worker) poll() {
 	ctx := context.WithoutCancel(w.b.Context())
-	err := w.Poll(ctx)
-	if err == nil {
-		_, err = w.SubmitBackground(ctx, request(<-w.ran))
-	}
-	if err != nil {
-		w.b.Fatal(err)
+	for { // the only worker may still settle what it did before
+		if _, err := w.Poll(ctx); err != nil {
+			w.b.Fatal(err)
+		}
+		select {
+		case ran := <-w.ran:
+			if _, err := w.SubmitBackground(ctx, request(ran)); err != nil {
+				w.b.Fatal(err)
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
 	}
 }

@@ -41,7 +41,7 @@ func Failed(hint string, err error) Finding {
 	return Finding{State: Fail, Detail: exit.Text(err), Hint: hint}
 }
 
-// Probe is one thing that is looked at.
+// Probe is one check.
 type Probe struct {
 	Name string
 	Do   func(ctx context.Context) Finding

@@ -1,4 +1,4 @@
-// Package check has the findings of the doctors: what was looked at, what came of it, and what to do.
+// Package check has the findings of the doctors: what was checked, the result, and what to do.
 //
 // # Concurrency
 //

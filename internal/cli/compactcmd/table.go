@@ -94,7 +94,7 @@ func (r *EvalReport) setTables(t *term.Table, s EvalSet) {
 			title += ", made from them"
 		}
 		if n := rows[0].cells[0].Unstated; n > 0 {
-			title += fmt.Sprintf(" (%d more are about words that nobody said)", n)
+			title += fmt.Sprintf(" (%d more are about words that were never said)", n)
 		}
 		t.Head(title, rows[0].columns()...)
 		for _, row := range rows {

@@ -49,7 +49,7 @@ func explainTable(t *term.Table, r *thread.Record, all bool) {
 // ending describes how the time after a start ended.
 func ending(r *thread.Record, i int) string {
 	if i >= len(r.Ends) {
-		return ", and the record does not say how it ended: the process was ended, or goes on"
+		return ", and the record does not say how it ended: the process was ended, or it still runs"
 	}
 	e := r.Ends[i]
 	why := []string{term.Plain(e.Type, 40)}

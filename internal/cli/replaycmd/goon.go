@@ -28,7 +28,7 @@ func (v *conversation) goOn(ctx context.Context, c transcript.Conversation) erro
 	if err := v.replay.Seek(done); err != nil {
 		return err
 	}
-	v.progress.Say("%s goes on after message %d of %d", v.id, done, len(c.Entries))
+	v.progress.Say("%s continues after message %d of %d", v.id, done, len(c.Entries))
 	return nil
 }
 
