@@ -2,6 +2,7 @@ package mortise
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -86,6 +87,8 @@ func tellRun(ctx context.Context, logger *slog.Logger, name string, j *mailbox.J
 			"compactions", t.swaps, "prompt_tokens", t.usage.PromptTokens, "completion_tokens", t.usage.CompletionTokens, "cost", t.cost,
 		)
 		switch {
+		case errors.Is(err, mailbox.ErrShutdown), errors.Is(err, mailbox.ErrPaused):
+			logger.InfoContext(ctx, "run_interrupted", sums...)
 		case err != nil:
 			logger.WarnContext(ctx, "run_failed", append(sums, "class", string(mailbox.Classify(err)), "kind", string(llm.Call{Err: err}.Kind()))...)
 		case result.Status == mailbox.RunWaiting:

@@ -159,21 +159,31 @@ func TestCancelKeepsWhatWasSaidAndAnswersEveryCall(t *testing.T) {
 
 func TestToolThatIgnoresCancelIsAbandoned(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	release := make(chan struct{})
-	defer close(release)
-	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a"))}}, agent.Config{Limits: agent.Limits{Grace: time.Millisecond}})
-	b.tools.do = func(context.Context, abi.ToolCall) (abi.ToolResult, error) {
-		cancel()
-		<-release
-		return abi.ToolResult{}, nil
-	}
-	if _, err := b.agent.Run(ctx, request(user("go"))); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	if err := phases.CheckStructure(b.agent.Thread("t").Messages()); err != nil {
-		t.Error(err)
+	for _, c := range []struct {
+		cause      error
+		want, code string
+	}{
+		{agent.ErrCancelled, "tool: [Tool execution was interrupted: the run was cancelled]", ""},
+		{agent.ErrContinued, "tool: [Tool execution was interrupted: the process ended, and the call may have been carried out]", agent.Continued},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		release := make(chan struct{})
+		b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a"))}}, agent.Config{Limits: agent.Limits{Grace: time.Millisecond}})
+		b.tools.do = func(context.Context, abi.ToolCall) (abi.ToolResult, error) {
+			cancel(c.cause)
+			<-release
+			return abi.ToolResult{}, nil
+		}
+		if r, err := b.agent.Run(ctx, request(user("go"))); !errors.Is(err, context.Canceled) || r.Termination.Code != c.code {
+			t.Errorf("%v: %+v, error %v", c.cause, r.Termination, err)
+		}
+		if got := toolTexts(b); len(got) != 1 || got[0] != c.want {
+			t.Errorf("%v: the results are %q", c.cause, got)
+		}
+		if err := phases.CheckStructure(b.agent.Thread("t").Messages()); err != nil {
+			t.Error(err)
+		}
+		close(release)
 	}
 }
 

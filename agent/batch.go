@@ -24,8 +24,9 @@ type batch struct {
 	results  []abi.Message
 	// malformed are the arguments of calls that are not JSON, by call.
 	malformed map[string]string
-	// open are the calls that were started and have no result yet.
-	open []abi.ToolCall
+	// open are the calls that were started and have no result yet; those that were begun may have been carried out.
+	open  []abi.ToolCall
+	begun map[string]bool
 	// waits is why the first call is suspended that is.
 	waits *Termination
 	// saved reports whether the last checkpoint of the step holds the assistant message as it
@@ -190,6 +191,7 @@ func (b *batch) runAll(ctx context.Context, turns []turn) (*Termination, error) 
 		verdicts = append(verdicts, v)
 		if v.action == abi.GateAllow {
 			calls, keys = append(calls, turns[i].ToolCall), append(keys, turns[i].key)
+			b.begun[turns[i].ID] = true
 		} else if v.stands() && v.action != abi.GateSuspend {
 			break
 		}
@@ -233,7 +235,9 @@ func (b *batch) after(ctx context.Context, t *turn, result abi.ToolResult) (*Ter
 	b.results = append(b.results, message)
 	f := b.frame(t)
 	f.result, f.resultID = &shown, message.ID
-	out, stop, err := b.run.fire(ctx, abi.AfterToolExecute, f)
+	seen, cancel := b.run.lingering(ctx)
+	defer cancel()
+	out, stop, err := b.run.fire(seen, abi.AfterToolExecute, f)
 	switch {
 	case err != nil && len(b.run.who.phases.Order(abi.AfterToolExecute)) > 0:
 		// A hook whose failure ends the run may be the one that hides secrets. What
@@ -335,7 +339,7 @@ func (b *batch) logged() abi.Message { return withOriginal(b.assistant, b.origin
 
 // close answers the calls that did not get their turn, and returns what the step
 // adds to the log.
-func (b *batch) close(ctx context.Context, reason string) []abi.Message {
+func (b *batch) close(ctx context.Context, stop *Termination) []abi.Message {
 	for i, asked := range b.assistant.ToolCalls {
 		if slices.ContainsFunc(b.results, func(m abi.Message) bool { return m.ToolCallID == asked.ID }) {
 			continue
@@ -347,7 +351,7 @@ func (b *batch) close(ctx context.Context, reason string) []abi.Message {
 		} else {
 			call = b.start(ctx, i).ToolCall
 		}
-		result := failed(call, reason)
+		result := failed(call, interruption(ctx, stop, b.begun[call.ID]))
 		b.results = append(b.results, resultMessage(call, result, b.run.freshID()))
 		b.open = slices.DeleteFunc(b.open, func(c abi.ToolCall) bool { return c.ID == asked.ID })
 		b.run.send(ctx, Event{Type: EventToolCallDone, Call: &call, Result: &result})

@@ -12,6 +12,10 @@ import (
 func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result, error) {
 	end, err := r.ended(ctx, stop, err)
 	asked := ctx
+	continued := err != nil && errors.Is(context.Cause(ctx), ErrContinued)
+	if continued {
+		end.Code = Continued
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Grace)
 	defer cancel()
 	ending := r.ending(end, err)
@@ -23,11 +27,11 @@ func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result,
 		r.read()
 	}
 	if last == nil {
-		last = r.close(ctx, end)
+		last = r.close(ctx, end, continued)
 	} else {
 		// It failed, and that is persisted too.
 		failed := Termination{Type: Failed, Detail: last.Error()}
-		last = errors.Join(last, r.close(ctx, failed))
+		last = errors.Join(last, r.close(ctx, failed, continued))
 	}
 	if last != nil {
 		last = fmt.Errorf("agent: run %s: %w", r.id.RunID, last)
@@ -114,13 +118,16 @@ func (r *run) wait(reason WaitReason, text string) {
 	}
 }
 
-// close makes the end durable.
-func (r *run) close(ctx context.Context, end Termination) error {
+// close makes the end durable. If another process continues the run, calls still wait for their decision, and a step whose answer was cut off
+// does not count: it is taken again.
+func (r *run) close(ctx context.Context, end Termination, continued bool) error {
 	r.over(end)
-	if r.record.Status == StatusDone {
-		r.supersede(ctx, "the run ended: "+end.Reason())
+	if !continued {
+		r.record.Steps = r.step
+		if r.record.Status == StatusDone {
+			r.supersede(ctx, "the run ended: "+end.Reason())
+		}
 	}
-	r.record.Steps = r.step
 	r.record.Active = r.active()
 	r.record.Output = [2]int{r.first, r.thread.size()}
 	if input := r.record.Input; input[0] >= r.first && input[1] <= r.record.Output[1] && input[1] > input[0] {

@@ -5,7 +5,7 @@ import "github.com/mortise-dev/mortise/abi"
 // Termination is why a run ended.
 type Termination struct {
 	Type TerminationType `json:"type"`
-	// Code belongs to stopped; Detail says more in words.
+	// Code belongs to stopped, and is [Continued] if the run is cancelled here alone; Detail says more in words.
 	Code   string `json:"code,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
@@ -28,6 +28,9 @@ const (
 	// Failed with an error.
 	Failed TerminationType = "error"
 )
+
+// Continued is the code of a run that is cancelled because another process continues it, see [ErrContinued].
+const Continued = "continued"
 
 // Result is what a run came to.
 type Result struct {

@@ -163,7 +163,7 @@ func (r *run) respond(ctx context.Context, answer llm.Answer, messageID string) 
 	}
 	return &batch{
 		run: r, base: r.view, assistant: response.Message, asked: response.Message.ToolCalls,
-		original: original, malformed: malformed, notes: notes,
+		original: original, malformed: malformed, notes: notes, begun: map[string]bool{},
 	}, stop, err
 }
 
@@ -171,10 +171,11 @@ func (r *run) respond(ctx context.Context, answer llm.Answer, messageID string) 
 // is kept, with every call answered.
 func (b *batch) conclude(ctx context.Context, stop *Termination, err error) (*Termination, error) {
 	r := b.run
-	written := b.close(ctx, interruption(ctx, stop))
+	written := b.close(ctx, stop)
 	r.thread.append(append(written, b.notes...)...)
 	r.told += len(written)
 	r.refresh()
+	r.record.Steps = r.step
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +183,6 @@ func (b *batch) conclude(ctx context.Context, stop *Termination, err error) (*Te
 	if err != nil {
 		return nil, err
 	}
-	r.record.Steps = r.step
 	if err := r.checkpoint(ctx, nil); err != nil {
 		return nil, err
 	}
@@ -191,8 +191,19 @@ func (b *batch) conclude(ctx context.Context, stop *Termination, err error) (*Te
 	return cmp.Or(stop, endStop, r.stepStop(b.asked)), nil
 }
 
-func interruption(ctx context.Context, stop *Termination) string {
+// What the model reads of calls that had no result when their process ended.
+const (
+	maybeCarriedOut = "[Tool execution was interrupted: the process ended, and the call may have been carried out]"
+	notCarriedOut   = "[Tool execution was interrupted: the process ended before the call was carried out]"
+)
+
+// interruption is why a call has no result that was begun, or was not.
+func interruption(ctx context.Context, stop *Termination, begun bool) string {
 	switch {
+	case errors.Is(context.Cause(ctx), ErrContinued) && begun:
+		return maybeCarriedOut
+	case errors.Is(context.Cause(ctx), ErrContinued):
+		return notCarriedOut
 	case ctx.Err() != nil:
 		return "[Tool execution was interrupted: the run was cancelled]"
 	case stop != nil && stop.Type == Blocked:

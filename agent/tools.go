@@ -94,6 +94,16 @@ func (r *run) execute(ctx context.Context, call abi.ToolCall, key string, handle
 	return answered(failed(call, fmt.Sprintf("Execution failed: the tool did not come back within %v", r.cfg.ToolTimeout))), nil
 }
 
+// lingering is a context that ends Config.Grace after ctx is cancelled: what a tool has done is shown to the plugins, or it would be withheld.
+func (r *run) lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		late := time.AfterFunc(r.cfg.Grace, func() { cancel(context.Cause(ctx)) })
+		context.AfterFunc(out, func() { late.Stop() })
+	})
+	return out, func() { stop(); cancel(nil) }
+}
+
 // answered is a result without a command.
 func answered(result abi.ToolResult) carried { return carried{result: &result} }
 
@@ -109,6 +119,10 @@ func callTool(ctx context.Context, do func(context.Context) (abi.ToolResult, err
 		done <- out
 	}()
 	answer, err := do(ctx)
+	if errors.Is(context.Cause(ctx), ErrContinued) && (errors.Is(err, context.Canceled) || errors.Is(err, ErrContinued)) {
+		out = answered(failed(call, maybeCarriedOut))
+		return
+	}
 	if err != nil {
 		out = answered(failed(call, "Execution failed: "+err.Error()))
 		return

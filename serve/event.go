@@ -19,7 +19,7 @@ const (
 
 // wireName is the name on the wire of an event of the run loop. Those that are missing keep
 // theirs. Three depend on what is in the event, see frame.rename: the end of a run that waits is
-// run_waiting, a result of a call that waits is tool_waiting, and a compaction is compaction_ and
+// run_waiting, of one that another process continues run_interrupted, a result of a call that waits is tool_waiting, and a compaction is compaction_ and
 // its kind.
 func wireName(kind string) string {
 	switch kind {
@@ -94,8 +94,11 @@ func (f *frame) rename(kind string) string {
 		return kind
 	case string(agent.EventRunFinish):
 		f.move("result_of_run", "outcome")
-		if f.inner("outcome", "status") == string(agent.StatusWaiting) {
+		switch {
+		case f.inner("outcome", "status") == string(agent.StatusWaiting):
 			return "run_waiting"
+		case f.continued():
+			return "run_interrupted"
 		}
 	case string(agent.EventToolCallDone):
 		if f.inner("result", "status") == "pending" {
@@ -150,6 +153,12 @@ func (f *frame) inner(object, name string) (s string) {
 		_ = json.Unmarshal(fields[name], &s) // what is no text is empty
 	}
 	return s
+}
+
+// continued reports whether a run ended in one process alone.
+func (f *frame) continued() bool {
+	var outcome agent.Result
+	return json.Unmarshal(f.data["outcome"], &outcome) == nil && outcome.Termination.Code == agent.Continued
 }
 
 // gapFrame reports that the events up to a position are not kept.

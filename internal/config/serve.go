@@ -33,7 +33,7 @@ type ServeConfig struct {
 	Lease Duration `yaml:"lease"`
 	// MaxAttempts is how often a run is executed whose process died or whose model failed, 5 when 0.
 	MaxAttempts int `yaml:"max_attempts"`
-	// Grace is how long shutdown waits for runs to reach a checkpoint.
+	// Grace is how long shutdown waits for runs to end. Those that are still under way are then cut off, and other processes continue them.
 	Grace Duration `yaml:"grace"`
 	// Retention is how long things are kept. Nothing is dropped that is queued, executed, waiting or paused.
 	Retention RetentionConfig `yaml:"retention"`

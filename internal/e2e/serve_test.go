@@ -24,8 +24,9 @@ import (
 	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
-// size is how much a test does, and over how many threads its runs are spread. MORTISE_E2E=full is what make e2e runs.
-type size struct{ runs, clients, threads, kills int }
+// size is how much a test does, over how many threads its runs are spread, and how often servers are killed, or stopped. MORTISE_E2E=full
+// is what make e2e runs.
+type size struct{ runs, clients, threads, kills, stops int }
 
 // run is what a client learned of one.
 type run struct {
@@ -55,9 +56,9 @@ func TestServe_killed(t *testing.T) {
 		full      size
 		store     func(*testing.T) string
 	}{
-		{"SQLite", 1, size{24, 6, 6, 3}, size{300, 16, 6, 50}, func(*testing.T) string { return "" }},
-		{"PostgreSQL", 2, size{15, 5, 3, 2}, size{300, 16, 6, 10}, postgres},
-		{"NATS", 3, size{15, 5, 3, 2}, size{300, 16, 6, 10}, jetstream},
+		{"SQLite", 1, size{24, 6, 6, 3, 0}, size{300, 16, 6, 50, 0}, func(*testing.T) string { return "" }},
+		{"PostgreSQL", 2, size{15, 5, 3, 2, 0}, size{300, 16, 6, 10, 0}, postgres},
+		{"NATS", 3, size{15, 5, 3, 2, 0}, size{300, 16, 6, 10, 0}, jetstream},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -101,11 +102,11 @@ func (w *world) killed(t *testing.T, n size) {
 	w.stop(t)
 }
 
-// TestServe_terminated: a server gets SIGTERM while twenty runs are under way, and another follows. Each run ends once, and since
-// the server has time to write what it knows, what is billed is what the runs count.
+// TestServe_terminated: a server gets SIGTERM while twenty runs are under way, and another follows. Those that it
+// cuts off are continued by the other, and each run ends once.
 func TestServe_terminated(t *testing.T) {
 	t.Parallel()
-	n := size{runs: 40, clients: 20, threads: 20}
+	n := size{runs: 40, clients: 20, threads: 20, stops: 1}
 	w := newWorldOf(t, strings.NewReplacer("workers: 8", "workers: 24", "grace: 10s", "grace: 100ms").Replace(config), func(q providertest.Query) providertest.Answer {
 		a := reply(q)
 		a.Pace = 10 * time.Millisecond
@@ -125,9 +126,27 @@ func TestServe_terminated(t *testing.T) {
 	runs := w.ask(ctx, t, n)
 	operator.Wait()
 	checkRuns(t, runs, n.runs)
+	cut := 0
+	for _, r := range runs {
+		cut += count(r.events, "run_interrupted")
+	}
+	if cut == 0 {
+		t.Errorf("no run was cut off: %s", w.said())
+	}
+	t.Logf("%d runs were cut off", cut)
 	w.checkBills(t, runs, n)
 	w.checkThreads(t, n)
 	w.stop(t)
+}
+
+// count is how many events have a name.
+func count(list []event, name string) (n int) {
+	for i := range list {
+		if list[i].name == name {
+			n++
+		}
+	}
+	return n
 }
 
 // executing is how many runs the server executes.
@@ -315,8 +334,8 @@ func outline(list []event) string {
 	return text[max(0, len(text)-3000):]
 }
 
-// checkBills compares what the runs count with what the provider billed. An inference that a kill cut off is billed and
-// in no run: at a kill each thread has one at most.
+// checkBills compares what the runs count with what the provider billed. An inference that was cut off is billed and no step: at a kill or a
+// stop each thread has one at most. What a kill cut off is in no run; what a stop cut off is counted as far as it had come.
 func (w *world) checkBills(t *testing.T, runs []*run, n size) {
 	t.Helper()
 	var billed, counted abi.Usage
@@ -332,7 +351,8 @@ func (w *world) checkBills(t *testing.T, runs []*run, n size) {
 		steps += r.Steps
 	}
 	lost := billed.PromptTokens - counted.PromptTokens
-	if lost < 0 || bills-steps < 0 || bills-steps > n.kills*n.threads || n.kills == 0 && (lost != 0 || billed.CompletionTokens != counted.CompletionTokens) {
+	if lost < 0 || bills-steps < 0 || bills-steps > max(n.kills, n.stops)*n.threads || billed.CompletionTokens < counted.CompletionTokens ||
+		max(n.kills, n.stops) == 0 && (lost != 0 || billed.CompletionTokens != counted.CompletionTokens) {
 		t.Errorf("%d inferences were billed and %d counted, with %d kills: billed %+v, counted %+v", bills, steps, n.kills, billed, counted)
 	}
 	t.Logf("%d of %d inferences and %d of %d prompt tokens were cut off by %d kills", bills-steps, bills, lost, billed.PromptTokens, n.kills)

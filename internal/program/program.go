@@ -1,7 +1,6 @@
 package program
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,7 +153,7 @@ func (p *Program) openRuntime(ctx context.Context) error {
 		Retry:     mailbox.Retry{Attempts: p.Cfg.Serve.MaxAttempts},
 		Lease:     mailbox.Lease{Duration: time.Duration(p.Cfg.Serve.Lease), Renew: time.Duration(p.Cfg.Serve.Lease) / renewals},
 		Retention: p.Cfg.Serve.Retention.Mailbox(),
-		Waits:     mailbox.Waits{Close: cmp.Or(time.Duration(p.Cfg.Serve.Grace), DefaultGrace)},
+		Waits:     mailbox.Waits{Close: CloseTimeout},
 	}
 	if p.live {
 		liveMailbox(&cfg.Mailbox)

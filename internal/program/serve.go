@@ -75,13 +75,16 @@ func (p *Program) listenOn(l net.Listener, h http.Handler, failed chan<- error) 
 // DefaultGrace is how long shutdown waits for runs under way.
 const DefaultGrace = 20 * time.Second
 
-// drain stops claiming, ends streams with a hint to come back, and waits for runs to reach a
-// checkpoint.
+// drain stops claiming, ends streams with a hint to come back, and waits for runs to end. After the grace time those under way are asked to
+// end, and handed over.
 func (p *Program) drain(ctx context.Context, servers []*http.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(time.Duration(p.Cfg.Serve.Grace), DefaultGrace))
 	defer cancel()
 	p.logger.InfoContext(ctx, "draining", "executing", len(p.Runtime.Mailbox().Executing()))
 	errs := []error{p.server.Drain(ctx)}
+	if ctx.Err() != nil {
+		errs = append(errs, p.Runtime.Mailbox().Close(ctx))
+	}
 	for _, s := range servers {
 		if err := s.Shutdown(ctx); err != nil {
 			errs = append(errs, s.Close())

@@ -35,8 +35,8 @@ on 127.0.0.1:8420 and the operator's API on 127.0.0.1:8421, unless serve.listen 
 serve.admin say otherwise; beyond loopback both need tokens.
 
 The first SIGINT or SIGTERM drains: no run is claimed any more, runs under way
-continue to a checkpoint, and another process or the next start resumes them. The
-second ends the process. SIGHUP reads the config again.
+have serve.grace to end, and another process or the next start resumes the others.
+The second ends the process. SIGHUP reads the config again.
 
 Exit codes: 0 drained, 1 not everything ended in time, 2 wrong command line, 3 wrong config, 5 a module failed to
 load.`
