@@ -53,7 +53,7 @@
 // probed with describe, with the test vectors of its section "mortise:vectors" and
 // by the caller, and then takes the new calls, while calls in progress
 // end on the [Generation] before. The section is a JSON array of at most 64 objects: export; input and output, or input_base64 and
-// output_base64; name for errors; refused where the guest must refuse the input. That one stays in reserve while the new one is
+// output_base64; name for errors; refused where the guest must refuse the input. The former generation stays in reserve while the new one is
 // watched: a generation that fails too often is rolled back by itself. Idle
 // instances are closed after Limits.IdleTimeout.
 //

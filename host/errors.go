@@ -97,7 +97,7 @@ func (e *TrapError) Error() string {
 // Unwrap returns Err.
 func (e *TrapError) Unwrap() error { return e.Err }
 
-// LoadError says in one sentence why a module was not loaded and what to do.
+// LoadError is why a module was not loaded, and what to do about it.
 type LoadError struct {
 	Module string
 	// Path is empty for a module given as bytes.

@@ -185,8 +185,8 @@ func TestRun_approve(t *testing.T) {
 	p := newProvider(t, pays)
 	cfg := p.config(t, "")
 	for flag, want := range map[string][2]string{
-		"":                 {"The teller said: Denied: nobody can approve this call", "standard input is no terminal; --approve always"},
-		"--approve=never":  {"The teller said: Denied: nobody can approve this call", "denied: pay"},
+		"":                 {"The teller said: Denied: no one can approve this call", "standard input is no terminal; --approve always"},
+		"--approve=never":  {"The teller said: Denied: no one can approve this call", "denied: pay"},
 		"--approve=always": {"The teller said: paid <nil> with key true", "pay waits for a decision"},
 	} {
 		args := []string{"run", "-c", cfg, "Pay Ada."}

@@ -100,6 +100,7 @@ func TestValidate_references(t *testing.T) {
 		"policy":   {models + "compaction:\n  summarizer: {policy: extrakt}\n", `FILE:6: compaction.summarizer: `, exit.Config},
 		"module":   {models + "plugins:\n  - {name: g, module: secret}\n", "FILE:6: plugins[0] (g): ", exit.Module},
 		"two":      {"version: 1\n---\nversion: 1\n", "more than one document", exit.Config},
+		"engine":   {models + "engine: v8\n", "FILE:5: engine: ", exit.Config},
 		"syntax":   {"version: 1\nagents: {a\n", "FILE:", exit.Config},
 		"empty":    {"", "version: is missing", exit.Config},
 	} {
@@ -108,6 +109,9 @@ func TestValidate_references(t *testing.T) {
 			code, out := validate(t, c.text)
 			if code != c.code || !strings.Contains(out, c.want) {
 				t.Errorf("%d %s, want %d %s", code, out, c.code, c.want)
+			}
+			if n := strings.Count(out, "FILE:"); n > 1 {
+				t.Errorf("one problem is reported %d times: %s", n, out)
 			}
 		})
 	}

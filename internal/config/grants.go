@@ -23,7 +23,7 @@ type GrantsConfig struct {
 	Sticky   bool              `yaml:"sticky"`
 	Values   map[string]string `yaml:"values"`
 	HTTP     *HTTPConfig       `yaml:"http"`
-	// Secrets are credentials by their names. A value never stands in the file.
+	// Secrets are credentials by their names. A value is never in the file.
 	Secrets map[string]SecretConfig `yaml:"secrets"`
 	KV      *KVConfig               `yaml:"kv"`
 	Files   []FilesConfig           `yaml:"files"`

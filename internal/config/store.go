@@ -22,7 +22,7 @@ func Shown(name string) string {
 	return scheme + "://" + rest
 }
 
-// Located is the name of a store as [shown] gives it, with the schema that it is in, if that is named.
+// Located is the name of a store as [Shown] gives it, with the schema that it is in, if that is named.
 func Located(name string) string {
 	_, query, _ := strings.Cut(name, "?")
 	options, err := url.ParseQuery(query)

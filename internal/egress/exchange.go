@@ -27,7 +27,7 @@ type exchange struct {
 // incomplete when it fails.
 func (b *Broker) admit(req Request) (*exchange, error) {
 	if hasHandle(req.URL) {
-		return nil, refuse(ReasonSecret, "put the handle into a header", "a secret may not stand in the URL")
+		return nil, refuse(ReasonSecret, "put the handle into a header", "a secret must not be in the URL")
 	}
 	t, r := parseTarget(req.URL)
 	if r != nil {

@@ -84,7 +84,7 @@ func (v *vault) check(name, header string, t target) *Refusal {
 		return refuse(ReasonSecret, "use a name that the operator granted", "there is no secret %q", name)
 	}
 	if !slices.Contains(k.Headers, header) && !slices.Contains(k.Headers, "*") {
-		return refuse(ReasonSecret, "use "+strings.Join(k.Headers, " or "), "the secret %q may not stand in the header %s", name, quote(header))
+		return refuse(ReasonSecret, "use "+strings.Join(k.Headers, " or "), "the secret %q must not be in the header %s", name, quote(header))
 	}
 	if ok, _ := k.hosts.match(t); !ok {
 		return refuse(ReasonSecret, "send it only to its own hosts, or ask the operator to add this one to its Hosts",

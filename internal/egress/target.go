@@ -119,7 +119,7 @@ func defaultPort(scheme string) uint16 {
 	return 443
 }
 
-// escapeQuery escapes what may not stand in a request line. [url.Parse] lets it through.
+// escapeQuery escapes what must not be in a request line. [url.Parse] lets it through.
 func escapeQuery(query string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder

@@ -57,13 +57,23 @@ func (b *builder) bundleIsFresh(g guest, folder string) bool {
 	if err != nil {
 		return false
 	}
-	kept, err := unpack(packed, name)
-	if err != nil || !bytes.Equal(kept, data) {
+	kept, err := unpack(packed)
+	if err != nil || !bytes.Equal(kept[name], data) {
 		return false
 	}
 	sums, err := readSums(filepath.Join(at, bundleSums))
 	sum := sha256.Sum256(data)
-	return err == nil && sums[name] == hex.EncodeToString(sum[:])
+	return err == nil && sums[name] == hex.EncodeToString(sum[:]) && onlyBundled(kept) && onlyBundled(sums)
+}
+
+// onlyBundled reports whether the names are those of bundled guests.
+func onlyBundled[V any](files map[string]V) bool {
+	for _, g := range guests() {
+		if g.bundled {
+			delete(files, g.name+".wasm")
+		}
+	}
+	return len(files) == 0
 }
 
 // pack makes an archive of the bundled guests that a folder has.
@@ -96,19 +106,23 @@ func pack(folder string) (packed []byte, sums map[string]string, err error) {
 	return out.Bytes(), sums, nil
 }
 
-// unpack returns a file of an archive that has nothing behind its end.
-func unpack(packed []byte, name string) ([]byte, error) {
+// unpack returns the files of an archive that has nothing behind its end.
+func unpack(packed []byte) (map[string][]byte, error) {
 	text, err := io.ReadAll(brotli.NewReader(bytes.NewReader(packed)))
 	if err != nil {
 		return nil, err
 	}
+	files := map[string][]byte{}
 	for archive := tar.NewReader(bytes.NewReader(text)); ; {
 		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
 		if err != nil {
 			return nil, err
 		}
-		if h.Name == name {
-			return io.ReadAll(archive)
+		if files[h.Name], err = io.ReadAll(archive); err != nil {
+			return nil, err
 		}
 	}
 }

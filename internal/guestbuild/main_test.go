@@ -109,9 +109,11 @@ func TestBundle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, file, string(was)+"x")
-		if code, text := run("-check"); code != 1 || !strings.Contains(text, "summarizers/bundled does not hold what the sources give") {
-			t.Errorf("%s changed: exit %d: %s", file, code, text)
+		for _, changed := range []string{string(was) + "x", string(was) + strings.Replace(string(was), "admission", "another", 1)} {
+			write(t, file, changed)
+			if code, text := run("-check"); code != 1 || !strings.Contains(text, "summarizers/bundled does not hold what the sources give") {
+				t.Errorf("%s changed: exit %d: %s", file, code, text)
+			}
 		}
 		write(t, file, string(was))
 	}

@@ -19,7 +19,7 @@ import (
 
 // Home is the store of a command.
 type Home struct {
-	// Name is the file, or the URL without credentials; path is the file alone.
+	// Name is the file, or the URL without credentials; Path is the file alone.
 	Name, Path string
 	Store      Store
 }

@@ -56,7 +56,7 @@ func Open(ctx context.Context, cfg *Setup, logger *slog.Logger) (*Program, error
 	return p, err
 }
 
-// OpenLive is openProgram without a server.
+// OpenLive opens what a config describes without its servers, for runs of this process alone.
 func OpenLive(ctx context.Context, cfg *Setup, logger *slog.Logger, say func(format string, args ...any)) (*Program, error) {
 	p := newProgram(ctx, cfg, logger, say)
 	p.live = true

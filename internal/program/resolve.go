@@ -42,7 +42,9 @@ func (c *Setup) Resolve(ctx context.Context, data []byte, say func(format string
 		serve := c.Serve
 		add(asConfig, tokenErr, serve.Override("", "", 0))
 	}
-	add(moduleCode, c.loadable(ctx, say))
+	if _, unknown := c.Links.engine(c.Engine); unknown == nil { // or it is reported already
+		add(moduleCode, c.loadable(ctx, say))
+	}
 	return out
 }
 

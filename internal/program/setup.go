@@ -34,7 +34,7 @@ func (l Links) Load(path string) (*Setup, error) {
 // With is a config of which nothing is opened yet.
 func (l Links) With(cfg *config.Config) *Setup { return &Setup{Config: cfg, Links: l} }
 
-// LoadOr is load, with another config if no file is named and the current folder has none.
+// LoadOr is [Links.Load], with another config if no file is named and the current folder has none.
 func (l Links) LoadOr(path, other string) (*Setup, error) {
 	if _, err := os.Stat(config.FileName); path != "" || !errors.Is(err, fs.ErrNotExist) {
 		return l.Load(path)

@@ -101,7 +101,7 @@ func (h *Grant) openBroker(budget *egress.Budget, logger *slog.Logger) (*egress.
 		Secrets: secrets, Resolver: h.Resolver, RootCAs: h.RootCAs, UserAgent: h.UserAgent, Budget: budget, Logger: logger,
 	})
 	if err != nil {
-		return nil, errors.New(grantFields(strings.TrimPrefix(err.Error(), "egress: "))) // nobody looks for a cause
+		return nil, errors.New(grantFields(strings.TrimPrefix(err.Error(), "egress: "))) // no caller asks for a cause
 	}
 	return b, nil
 }

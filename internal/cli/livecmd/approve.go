@@ -73,7 +73,7 @@ func (a *approvals) decide(ctx context.Context, tickets []agent.Ticket) ([]agent
 
 // refuse denies a call without asking.
 func (a *approvals) refuse(t *agent.Ticket, d *agent.Decision) {
-	deny(d, "nobody can approve this call")
+	deny(d, "no one can approve this call")
 	a.out.line(fmt.Sprintf("denied: %s", term.Plain(t.Call.Name, 100)))
 	if a.hint {
 		a.out.line("  it needs an approval, and standard input is no terminal; --approve always allows such calls, --approve never denies them without this hint")

@@ -12,7 +12,7 @@ import (
 // recordedModel is whose context is compacted: a recording names no model.
 const recordedModel = "recording"
 
-// newCompactor makes the compactor of a recording that the out describes.
+// newCompactor makes the compactor of a recording by the config.
 func newCompactor(
 	parts *program.Parts, tasks *taskDesk, k *keeper, observe func(compaction.Event), recorded func() time.Time, logger *slog.Logger,
 ) (*compaction.Compactor, error) {

@@ -49,7 +49,7 @@ func (Maker) Name() string { return "native" }
 func (Maker) Open(s compile.Setup) engine.Engine {
 	e := &Engine{cache: s.Cache, child: s.Child, wasi: sync.OnceValues(wasiFunctions)}
 	if runtime.GOOS == "linux" && !faultsAreTold() {
-		s.Logger.Warn("fresh state is slow here: the kernel does not tell which pages a guest has changed",
+		s.Logger.Warn("fresh state is slow here: the kernel does not report which pages a guest has changed",
 			"hint", "let the process read /proc/self/pagemap, on a kernel that counts page faults")
 		e.Memory = MemoryBlind
 	}
