@@ -82,7 +82,8 @@ type Config struct {
 
 // Compaction configures how conversations are compacted.
 type Compaction struct {
-	// Policy has the threshold and what is kept. Its window is that of models whose own is not known.
+	// Policy has the threshold, a quarter of the window when 0, and what is kept. Its window is that of models whose own is not known, 200,000
+	// when 0.
 	Policy     compaction.Policy
 	Summarizer compaction.Summarizer
 	// Admitter decides whether a compaction may start; compaction.Rules when nil.
@@ -149,7 +150,7 @@ func (c *Compaction) withDefaults() error {
 		c.Admitter = compaction.Rules{}
 	}
 	c.Policy.WindowTokens = cmp.Or(c.Policy.WindowTokens, 200_000)
-	c.Policy.ThresholdTokens = cmp.Or(c.Policy.ThresholdTokens, c.Policy.WindowTokens/2)
+	c.Policy.ThresholdTokens = cmp.Or(c.Policy.ThresholdTokens, c.Policy.WindowTokens/4)
 	c.Policy.KeepRecentTokens = cmp.Or(c.Policy.KeepRecentTokens, min(20_000, c.Policy.ThresholdTokens/3))
 	c.Policy.SummaryTokens = cmp.Or(c.Policy.SummaryTokens, min(4000, c.Policy.ThresholdTokens/4))
 	c.Concurrent, c.Expected, c.Every = cmp.Or(c.Concurrent, 2), cmp.Or(c.Expected, 12), cmp.Or(c.Every, 10)

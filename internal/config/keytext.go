@@ -45,7 +45,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"PluginConfig.OnFailure": "What a failed hook does: fails the run, is ignored, or silences the plugin for the rest of the run.",
 
 	"CompactionConfig.WindowTokens":     "Context window of the model, in tokens.",
-	"CompactionConfig.ThresholdTokens":  "Size from which a thread is compacted.",
+	"CompactionConfig.ThresholdTokens":  "Size from which a thread is compacted. Default: 0.6 of the window, or 0.9 of what the reserve leaves; in the proxy, a quarter of the window.",
 	"CompactionConfig.KeepRecentTokens": "Newest part of a thread that stays as it is.",
 	"CompactionConfig.ReserveTokens":    "Part of the window that is kept free for the answer.",
 	"CompactionConfig.SummaryTokens":    "Size of a summary.",
