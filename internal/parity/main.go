@@ -1,4 +1,4 @@
-// Command parity runs exactly the tests that testdata/parity.tsv names, and
+// Command parity runs the tests that testdata/parity.tsv names, and
 // prints how many of the behaviours to be shown are shown.
 //
 // A line is behaviour, package, test name and, where the behaviour differs on
@@ -17,10 +17,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 )
+
+const module = "github.com/mortise-dev/mortise/"
 
 // total is the number of behaviours in the specification.
 const total = 287
@@ -52,25 +53,15 @@ func run(ctx context.Context, out io.Writer, file, spec string) error {
 	if err := known(lines, spec); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "parity")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	passed := make(map[string]bool)
-	for _, pkg := range packages(lines) {
-		if err := runPackage(ctx, dir, pkg, lines, passed); err != nil {
-			return err
-		}
-	}
+	passed, failed := runTests(ctx, lines)
 	var missing []error
 	for _, l := range lines {
 		if !passed[l.pkg+"\t"+l.test] {
 			missing = append(missing, fmt.Errorf("%s:%d: %s: %s %s did not run and pass", file, l.number, l.behaviour, l.pkg, l.test))
 		}
 	}
-	if len(missing) > 0 {
-		return errors.Join(missing...)
+	if err := errors.Join(append(missing, failed)...); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintf(out, "%d of %d\n", len(lines), total)
 	return err
@@ -126,53 +117,40 @@ func known(lines []line, spec string) error {
 	return nil
 }
 
-func packages(lines []line) []string {
-	var out []string
+// runTests runs the tests of all packages that are named, and returns those that passed, by package and name.
+func runTests(ctx context.Context, lines []line) (passed map[string]bool, err error) {
+	var names, packages []string
 	for _, l := range lines {
-		if !slices.Contains(out, l.pkg) {
-			out = append(out, l.pkg)
-		}
+		name, _, _ := strings.Cut(l.test, "/")
+		names, packages = append(names, name), append(packages, "./"+l.pkg)
 	}
-	return out
-}
-
-// runPackage builds the package's test binary once and runs each named test.
-func runPackage(ctx context.Context, dir, pkg string, lines []line, passed map[string]bool) error {
-	binary := filepath.Join(dir, strings.ReplaceAll(pkg, "/", "_")+".test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "./"+pkg)
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("%s: %w", pkg, err)
-	}
-	for _, l := range lines {
-		if l.pkg != pkg || passed[pkg+"\t"+l.test] {
-			continue
-		}
-		if err := runTest(ctx, binary, pkg, l.test, passed); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func runTest(ctx context.Context, binary, pkg, test string, passed map[string]bool) error {
-	var pattern []string
-	for part := range strings.SplitSeq(test, "/") {
-		pattern = append(pattern, "^"+part+"$")
-	}
-	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", binary, "-test.v=test2json", "-test.run", strings.Join(pattern, "/"))
-	cmd.Dir = pkg
+	slices.Sort(names)
+	slices.Sort(packages)
+	args := []string{"test", "-json", "-ldflags=-w", "-vet=off", "-run", "^(" + strings.Join(slices.Compact(names), "|") + ")$"}
+	cmd := exec.CommandContext(ctx, "go", append(args, slices.Compact(packages)...)...)
 	cmd.Stderr = os.Stderr
-	output, err := cmd.Output()
-	var event struct{ Action, Test, Output string }
-	decoder := json.NewDecoder(strings.NewReader(string(output)))
-	for decoder.Decode(&event) == nil {
-		if event.Action == "pass" && event.Test == test {
-			passed[pkg+"\t"+test] = true
-		}
+	output, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", pkg, test, err, output)
+		return nil, err
 	}
-	return nil
+	passed = map[string]bool{}
+	said := map[string]string{}
+	for decoder := json.NewDecoder(output); ; {
+		var event struct{ Action, Package, Test, Output string }
+		if decoder.Decode(&event) != nil {
+			return passed, cmd.Wait()
+		}
+		at := strings.TrimPrefix(event.Package, module) + "\t" + event.Test
+		switch event.Action {
+		case "pass":
+			passed[at] = true
+		case "output":
+			said[at] += event.Output
+		case "fail":
+			fmt.Fprint(os.Stderr, said[at])
+		}
+	}
 }
