@@ -18,12 +18,8 @@ func (x *exchange) compact(a *attached, state *phases.State, p *plan, spent *spe
 	ready, err := s.summarize(context.WithValue(s.ctx, spendingKey{}, spent), state, p)
 	ln.Lock()
 	defer ln.Unlock()
-	if bill := x.bill(spent); p.removed > 0 {
-		rate := bill / float64(p.removed)
+	if rate := x.bill(spent) / float64(p.removed); p.removed > 0 {
 		s.billed.Store(&rate)
-		if ready != nil {
-			ready.bill = bill
-		}
 	}
 	a.working = false
 	if err != nil {

@@ -20,6 +20,8 @@ import (
 // asking is a summarizer that asks a model.
 type asking struct {
 	model llm.Model
+	// words are sent with each request.
+	words int
 
 	mu   sync.Mutex
 	errs []error
@@ -27,7 +29,7 @@ type asking struct {
 
 func (a *asking) Summarize(ctx context.Context, _ *abi.SummarizeRequest) (*abi.Summary, error) {
 	r, err := a.model.Infer(ctx, llm.Request{Model: "claude-sonnet-4-5", Messages: []abi.Message{
-		{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("SUMMARIZE " + strings.Repeat("all of it ", 4000))}},
+		{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("SUMMARIZE " + strings.Repeat("all of it ", a.words/3))}},
 	}})
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -58,6 +60,7 @@ func TestClientKey(t *testing.T) {
 		why     string
 	}{
 		{"permitted", enough, nil, false, ""},
+		{"dear", enough, nil, false, ""},
 		{"not permitted", 0, nil, false, "may not be used"},
 		{"budget", 15_000, nil, false, "15000 tokens an hour"},
 		{"login", enough, []string{"Authorization", "Bearer sk-ant-oat01-x"}, false, "has a login"},
@@ -92,7 +95,10 @@ func TestClientKey(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &asking{model: llm.Watched(model, proxy.Observe, nil)}
+			s := &asking{model: llm.Watched(model, proxy.Observe, nil), words: 12_000}
+			if c.name == "dear" {
+				s.words *= 12
+			}
 			p := policy()
 			p.Summarizer, p.Every = s, 2
 			now := &clock{at: time.Unix(1_800_000_000, 0)}
@@ -119,6 +125,8 @@ func TestClientKey(t *testing.T) {
 			switch {
 			case c.why == "" && (asked == 0 || r.Counts["swaps"] == 0 || r.Total.Own.Calls != int64(asked) || r.Total.Own.Units < 10_000):
 				t.Errorf("asked %d times, own %+v, %v", asked, r.Total.Own, s.errs)
+			case c.name == "dear" && (asked != 1 || r.Counts["swaps"] != 1): // it is put in, being paid for, and there is no other
+				t.Errorf("asked %d times, %d swaps", asked, r.Counts["swaps"])
 			case c.why != "" && !s.said(c.why):
 				t.Errorf("asked %d times: %v", asked, s.errs)
 			case c.why != "" && c.name != "budget" && asked != 0:

@@ -20,7 +20,6 @@ type summary struct {
 	// last is the identity of the last item that it replaces.
 	last   wire.Hash
 	marker compaction.Marker
-	bill   float64
 	// tokens is how long the prompt was when it was made.
 	tokens int64
 	// stale means that another one should be made.
@@ -65,7 +64,7 @@ func (x *exchange) trySwap(ctx context.Context, a *attached, turn bool) bool {
 	}
 	cold := !x.ln.Answered.IsZero() && x.at.Sub(x.ln.Answered) >= x.ln.TTL
 	rates := money.RatesOf(x.proto, x.model)
-	n := rates.BreakEven(money.Swap{X: s.swap.Removed, S: s.swap.Tokens, K: k, Bill: s.bill}, cold)
+	n := rates.BreakEven(money.Swap{X: s.swap.Removed, S: s.swap.Tokens, K: k}, cold) // the summary is paid for, whatever becomes of it
 	if n < 0 && !forced || !forced && !cold && !turn && 2*n >= a.expected(c.Expected, x.ln.Step) {
 		s.stale = true // too much came behind what it replaces
 		return false

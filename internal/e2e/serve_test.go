@@ -107,7 +107,7 @@ func (w *world) killed(t *testing.T, n size) {
 func TestServe_terminated(t *testing.T) {
 	t.Parallel()
 	n := size{runs: 40, clients: 20, threads: 20, stops: 1}
-	w := newWorldOf(t, strings.NewReplacer("workers: 8", "workers: 24", "grace: 10s", "grace: 100ms").Replace(config), func(q providertest.Query) providertest.Answer {
+	w := newWorldOf(t, strings.NewReplacer("workers: 8", "workers: 24", "grace: 10s", "grace: 100ms", "lease: 2s", "lease: 30s").Replace(config), func(q providertest.Query) providertest.Answer {
 		a := reply(q)
 		a.Pace = 10 * time.Millisecond
 		return a
@@ -189,7 +189,7 @@ func jetstream(t *testing.T) string {
 // TestServe_bills: without a kill, usage and cost of the runs are what the provider billed.
 func TestServe_bills(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, strings.Replace(config, "lease: 2s", "lease: 30s", 1), reply)
 	w.start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -68,7 +68,7 @@ func (r *Rates) Units(u wire.Usage) float64 {
 }
 
 // Swap is what is known when a compaction could be put in, in tokens: X goes, S replaces it, K stays behind it. Bill is
-// what the compaction itself cost, in units.
+// what the compaction itself will cost, in units, 0 when it is paid for.
 type Swap struct {
 	X, S, K int64
 	Bill    float64
