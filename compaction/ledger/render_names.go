@@ -129,19 +129,16 @@ func form(n string) int {
 type holding struct {
 	set  map[string]bool
 	talk bool // an id with a number behind it holds the name in front of that
-	// maybe is false at the slots of texts that are no candidates, which most parts of names are: in a guest looking up
-	// one costs as much as twenty slots.
-	maybe []bool
 }
 
 func (p *page) held(list []string, named []int32) holding {
-	h := holding{set: make(map[string]bool, len(list)+len(named)), talk: p.share.talk, maybe: make([]bool, slots)}
+	h := holding{set: make(map[string]bool, len(list)+len(named)), talk: p.share.talk}
 	for _, n := range list {
-		h.candidate(n)
+		h.set[n] = false
 	}
 	for _, w := range named {
 		if n := p.lex.label[w]; !strings.Contains(n, " ") { // no name has a blank
-			h.candidate(n)
+			h.set[n] = false
 		}
 	}
 	for sc := (scanner{c: newClasses(), s: string(p.b)}); ; {
@@ -150,17 +147,6 @@ func (p *page) held(list []string, named []int32) holding {
 			return h
 		}
 		h.add(k)
-	}
-}
-
-// slots is a power of two.
-const slots = 1 << 13
-
-func slot(n string) int { return (len(n)<<7 ^ int(n[0])<<5 ^ int(n[len(n)-1])) & (slots - 1) }
-
-func (h holding) candidate(n string) {
-	if n != "" {
-		h.set[n], h.maybe[slot(n)] = false, true
 	}
 }
 
@@ -176,15 +162,10 @@ func (h holding) add(n string) {
 	if stem, ok := strings.CutSuffix(strings.TrimRight(n, "0123456789"), "_"); ok && h.talk {
 		h.note(stem) // gift_card of gift_card_77: in a session of work test_1 is no test
 	}
-	if n != "" && h.maybe[slot(n)] {
-		held, candidate := h.set[n]
-		if held {
-			return
-		}
-		if candidate {
-			h.set[n] = true
-		}
+	if h.has(n) {
+		return
 	}
+	h.note(n)
 	if strings.IndexByte(n, '/') < 0 && strings.IndexByte(n, '.') < 0 {
 		return
 	}
@@ -204,9 +185,6 @@ func (h holding) add(n string) {
 }
 
 func (h holding) note(n string) {
-	if n == "" || !h.maybe[slot(n)] {
-		return
-	}
 	if held, candidate := h.set[n]; candidate && !held {
 		h.set[n] = true
 	}
