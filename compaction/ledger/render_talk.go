@@ -13,7 +13,7 @@ const (
 	kindBonus = 1.3
 	agentPart = 0.8 // what the agent said counts less than what people said
 	briefPart = 0.7 // of a tiny page: the rest has names
-	idPart    = 2   // letters that end with digits
+	idPart    = 2   // of an id, such as HAT170
 	lineCost  = 14  // bytes that a statement takes besides its text, about
 )
 
