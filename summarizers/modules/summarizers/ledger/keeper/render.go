@@ -248,8 +248,9 @@ func (p *page) below(text string) bool {
 // thanks reports a text that is one sentence, and only thanks, as far as its beginning shows.
 func thanks(text string) bool {
 	low := strings.ToLower(strings.TrimSpace(text))
-	return len(text) < maxThanks && !strings.ContainsAny(low, ",;:\n") && sentenceEnd(low) == len(low) && startsWith(low, []string{"thank you for", "thank you so", "thank you very", "thanks for", "thanks a lot", "i really appreciate", "i appreciate"}) &&
-		!strings.ContainsAny(low, "?0123456789") && !hasCue(low, []string{"please", "but", "also", "if", "now", "can", "could", "would", "need", "want", "then", "and"})
+	return len(text) < maxThanks && sentenceEnd(low) == len(low) && !strings.ContainsAny(low, ",;:\n?0123456789") &&
+		startsWith(low, []string{"thank you for", "thank you so", "thank you very", "thanks for", "thanks a lot", "i really appreciate", "i appreciate"}) &&
+		!hasCue(low, []string{"please", "but", "also", "if", "now", "can", "could", "would", "need", "want", "then", "and"})
 }
 
 const maxThanks = 160
