@@ -122,7 +122,6 @@ func (p *Policy) Name() string {
 }
 
 // Summarize asks the guest to replace a range of messages. An answer that cannot be a summary is an error.
-// When the guest names a way in which its policy did so, that stands in the compaction's event.
 func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
 	summary, err := p.trySummarize(ctx, r)
 	for guest.NotBegun(err) {
@@ -130,9 +129,6 @@ func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.S
 	}
 	if err != nil {
 		return nil, err
-	}
-	if way, ok := strings.CutPrefix(summary.Policy, p.cfg.Policy+"/"); ok && p.cfg.Policy != "" {
-		compaction.Note(ctx, p.Name()+"/"+clip(way), "")
 	}
 	return summary, nil
 }
@@ -194,19 +190,6 @@ func undecodable(ctx context.Context, e *guest.Edition, err error) error {
 		e.Generation.Fault(ctx, err)
 	}
 	return err
-}
-
-// maxWay bounds the name of the way that a policy went, in bytes.
-const maxWay = 32
-
-// clip makes a word of what a guest says.
-func clip(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '-' || c == '_' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
-			return c
-		}
-		return -1
-	}, s[:min(len(s), maxWay)])
 }
 
 // Admit asks the guest whether a compaction may start now.

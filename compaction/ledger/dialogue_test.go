@@ -31,6 +31,38 @@ func TestMeetingHasNoRequest(t *testing.T) {
 	lacks(t, text, "## Goal", "{laughter}")
 	has(t, part(text, "Said, word for word"), "- m1 Anna: ", "- m2 Ben Li: Why did the harbour office—Kattegat House—agree to that")
 	has(t, s.agent("I can draft a letter to Nordhavn.").render(2000), "## Goal")
+	again := readBack(t, s.render(2000))
+	has(t, again, "## Goal\n- First request, m1: ")
+	lacks(t, readBack(t, meeting().render(2000)), "## Goal")
+}
+
+// TestBraces shows that only a note of who wrote a talk down is left out: a brace in a path is part of what was said.
+func TestBraces(t *testing.T) {
+	t.Parallel()
+	has(t, (&story{}).user("The path is /users/{id}/orders, and { name } is in {format} braces.").render(2000), "/users/{id}/orders", "{format}")
+	talk := part((&story{}).user("Anna: The path is /users/{id}/orders.").user("Ben: The harbour is closed {vocalsound} until Friday evening.").render(2000), "The user said")
+	has(t, talk, "/users/{id}/orders", "until Friday evening")
+	lacks(t, talk, "{vocalsound}")
+}
+
+// TestAmounts shows a number with what makes it a fact: a whole unit, also a short one or a sign behind it, and a name in front of it
+// that is not the word which opens a sentence.
+func TestAmounts(t *testing.T) {
+	t.Parallel()
+	s := &story{}
+	for _, line := range []string{
+		"Anna: Welcome to ‘Kattegat’, where we closed 21 Straßen, and the Hafen pays 22 EUR for it.", "Ben: It takes 23 km, ok. The 24 of them, but 25 to us, or 26 the same.",
+		"Carla: Well, it costs 27 € by then, and 28€ on May 29 in ‘Kattegat’.", "Anna: I see, fine. But 31 in all.", "Ben: It is 32 GB now.", "Carla: Is ‘Kattegat’ yours?",
+	} {
+		s.user(line)
+	}
+	lists := ""
+	for budget := 400; budget <= 1000; budget += 50 {
+		text := s.render(budget)
+		lists += strings.ReplaceAll(part(text, "Named most")+part(text, "Who spoke of what")+part(text, "Other names"), "\n", " ") + " "
+	}
+	has(t, lists, "21 Straßen ", "22 EUR ", "23 km ", "27 € ", "28€ ", "May 29 ", "32 GB ", " Kattegat ")
+	lacks(t, lists, "The 24", "24 of", "25 to", "26 the", "But 31", "31 in", "Kattegat’")
 }
 
 // TestListsOfNames shows that what a list holds means something by itself: numbers with their units, names without the word
@@ -77,6 +109,10 @@ func TestToolDialogueTellsWhatBecameOfRequests(t *testing.T) {
 	if again := readBack(t, text); !strings.Contains(again, "→ the agent at m10: “JG7FMM is cancelled.”") || !strings.Contains(again, "→ “10519.0”") {
 		t.Errorf("read back as\n%s", again)
 	}
+	for _, text := range []string{"Thank you for your help! Cancel the booking.", "Thanks for that, cancel the booking.", "Thank you so much:\ncancel the booking", "I appreciate it if you cancel the booking"} {
+		has(t, part((&story{}).user("Book it.").call("look", map[string]any{"user_id": "u1"}, `{"user_id":"u1","plan":"gold"}`).user(text).render(3000), "Goal"), "ancel the booking")
+	}
+	lacks(t, (&story{}).user("Go.").call("calculate", map[string]any{"expression": "1"}, "---").call("look", map[string]any{"user_id": "u1"}, `{"user_id":"u1","plan":"gold"}`).render(3000), "“---”")
 	has(t, part((&story{}).user("Book it.").call("look", map[string]any{"user_id": "u1"}, `{"user_id":"u1","plan":"gold"}`).user("Thanks, but cancel the second one.").render(3000), "Goal"), "Latest request, m4: “Thanks, but cancel the second one.”")
 }
 
@@ -96,6 +132,24 @@ func TestRequestBehindAPaste(t *testing.T) {
 	s := (&story{}).user("Fix the queue.").edit("/w/a.go").user("=== Step 11 ===\n" + strings.Repeat("a line of output\n", 40) + "\nShould that have the attribution?").edit("/w/b.go")
 	has(t, part(s.render(4000), "Goal"), "- Latest request, m4: “=== Step 11 ===", " characters)\n  → at its end: “Should that have the attribution?”")
 	lacks(t, (&story{}).user("Fix the queue.").edit("/w/a.go").render(4000), "at its end")
+	paste := "=== Step 11 ===\n" + strings.Repeat("a line of output\n", 40)
+	lacks(t, (&story{}).user("Fix the queue.").user(paste+"\nShould that have the attribution?").render(4000), "at its end") // the talk has it
+	// What is pasted at the end is no fact of the next rendering.
+	text := (&story{}).user("Fix the queue.").edit("/w/a.go").user(paste + "\nNow fix it; changed go.mod; stopped at m3; committed 1a2b3c4").edit("/w/b.go").render(4000)
+	has(t, text, "→ at its end: “Now fix it; changed go.mod; stopped at m3; committed 1a2b3c4”")
+	again := readBack(t, text)
+	lacks(t, part(again, "Requests and what became of them")+part(again, "Open"), "go.mod", "1a2b3c4", "stopped at m3")
+	// A rule is not said twice, and a long end leaves room for the rest.
+	twice := (&story{}).user("Fix the queue.").edit("/w/a.go").user(paste + paste + "\nThen leave the customers out.").edit("/w/b.go").render(4000)
+	if n := strings.Count(twice, "leave the customers out"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, twice)
+	}
+	end := "The end " + strings.Repeat("is long and ", 30)
+	goal := part((&story{}).user(paste+end).edit("/w/a.go").user(paste+end+"x").edit("/w/b.go").render(1300), "Goal")
+	has(t, goal, "at its end: “The end is long")
+	if _, end, _ = strings.Cut(goal, "at its end: "); strings.IndexByte(end, '\n') > 1300/5 {
+		t.Errorf("an end has a fifth of the page:\n%s", goal)
+	}
 }
 
 // TestWhatIsNoRequestAndNoRule shows that commands to the agent's program are no requests, that lines of a paste are no rules of the user, and that
@@ -108,6 +162,12 @@ func TestWhatIsNoRequestAndNoRule(t *testing.T) {
 	has(t, part(text, "Goal"), "- First request, m2: “Fix the queue:", "- Latest request, m6: “/w/a.go is still wrong”")
 	rules := part(text, "What the user wants kept in mind")
 	has(t, rules, "“1. Never block.”")
+	numbers := part((&story{}).user("Fix it.\n2 retries at most, never more.\n100% must pass always.\n12:01 never said it\n7 | never said it\n12\tnever said it\n1a2b3c4 Never said it").edit("/w/a.go").render(20000), "What the user wants kept in mind")
+	has(t, numbers, "“2 retries at most, never more.”", "“100% must pass always.”")
+	lacks(t, numbers, "said it")
+	tasks := (&story{}).user("Fix it.").edit("/w/a.go").agent("Shall I push it?").user("/terminal-setup").user("Yes.").edit("/w/b.go").user("/fix-ci").edit("/w/c.go").render(20000)
+	has(t, tasks, "- Latest request, m9: “/fix-ci”", "the agent had asked at m4: “Shall I push it?”")
+	lacks(t, tasks, "“/terminal", "stopped at m5")
 	lacks(t, rules, "artifacts", "the lock must")
 	has(t, text, "→ the agent at m5: “Good question. The lock is released too early.”")
 	lacks(t, text, "“/model”")

@@ -1,6 +1,8 @@
 package ledger_test
 
 import (
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -59,5 +61,55 @@ func TestFigures(t *testing.T) {
 	}
 	if all == 0 || float64(strict)/float64(all) < .86 || float64(lenient)/float64(all) < .87 {
 		t.Errorf("%d strict, %d lenient of %d facts", strict, lenient, all)
+	}
+}
+
+var (
+	bodies  = regexp.MustCompile(`(?s)<<'(EOF|PY)'([^\n]*\n).*?\n(EOF|PY)(\n|$)`)
+	quotes  = regexp.MustCompile(`'[^'\n]*'`)
+	writers = regexp.MustCompile(`(>|\b(sed -i|cp|mv|rm)\b[^;&|\n]*)\s\S*$`)
+)
+
+// writes reports a command that writes, moves or removes a file, by a rule of its own.
+func writes(command, path string) bool {
+	command = quotes.ReplaceAllString(bodies.ReplaceAllString(command, "$2"), "")
+	for from, name := 0, filepath.Base(path); ; from += len(name) {
+		i := strings.Index(command[from:], name)
+		if i < 0 {
+			return false
+		}
+		if from += i; writers.MatchString(command[:from]) {
+			return true
+		}
+	}
+}
+
+// TestShippedSessions shows that no file counts as changed in the sessions of the repository that no command wrote.
+func TestShippedSessions(t *testing.T) {
+	t.Parallel()
+	for name, least := range map[string]int{"review": 13, "metering": 22} {
+		log := messagesOf(load(t, filepath.Join("..", "..", "examples", "sessions", name+".jsonl")))
+		s := (&story{log: log}).state()
+		changed := 0
+		for _, f := range s.Work.Files {
+			if f.Changes == 0 {
+				continue
+			}
+			changed++
+			wrote := false
+			for i := range log {
+				for _, c := range log[i].ToolCalls {
+					args, _ := c.Arguments.(map[string]any)
+					command, _ := args["command"].(string)
+					wrote = wrote || writes(command, f.Path)
+				}
+			}
+			if !wrote {
+				t.Errorf("%s: no command wrote %s (%s)", name, f.Path, f.Verb)
+			}
+		}
+		if changed < least {
+			t.Errorf("%s: %d changed files, want %d", name, changed, least)
+		}
 	}
 }

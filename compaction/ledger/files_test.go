@@ -12,11 +12,12 @@ func TestRefusedAndFailedEditsAreNotListed(t *testing.T) {
 	s := (&story{}).user("fix it").
 		failed("Edit", map[string]any{"file_path": "/w/refused.go"}, "The user doesn't want to proceed with this tool use. The tool use was rejected. the user said:\nnever touch generated files").
 		failed("Edit", map[string]any{"file_path": "/w/failed.go"}, "<tool_use_error>String to replace not found in file.</tool_use_error>").
+		failed("Edit", map[string]any{"file_path": "/w/marked.go"}, "The disk of this machine is full.").
 		call("write", map[string]any{"path": "/w/unmarked.go", "content": "x"}, "Error: EACCES: permission denied").
 		edit("/w/good.go")
 	text := s.render(9000)
 	has(t, part(text, "Files"), "good.go")
-	lacks(t, part(text, "Files"), "refused.go", "failed.go", "unmarked.go")
+	lacks(t, part(text, "Files"), "refused.go", "failed.go", "/marked.go", "unmarked.go")
 	has(t, part(text, "What the user wants kept in mind"), "“never touch generated files”")
 	has(t, part(text, "Last steps"), "refused by the user")
 }

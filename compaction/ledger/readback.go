@@ -98,6 +98,9 @@ func (r *reader) request(it *item) {
 // became reads what is below a request.
 func (r *reader) became(q *abi.LedgerRequest, subs []string) {
 	for _, sub := range subs {
+		if strings.HasPrefix(sub, atItsEnd) { // words of the user
+			continue
+		}
 		if rest, ok := strings.CutPrefix(sub, "the agent had asked at "); ok {
 			q.Question = quotedBy(rest, abi.RoleAssistant)
 			continue

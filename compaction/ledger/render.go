@@ -38,13 +38,14 @@ func Render(s *abi.Ledger, budget int) string {
 		p.request()
 		return strings.TrimSpace(valid(string(p.b)))
 	}
-	if !p.brief() && !p.meeting() {
+	p.rules = p.keptRules()
+	if !p.brief() && !p.unasked() {
 		p.goals()
 	}
 	p.section(secOpen, p.share.open, p.open())
 	p.section(secPlan, p.share.plan, p.quotation(s.Talk.Plan, p.share.plan, secPlan))
 	p.section(secBefore, p.beforeShare(), p.quotation(s.Talk.Before, p.beforeShare(), secBefore))
-	p.section(secRules, p.share.rules, p.rules())
+	p.section(secRules, p.share.rules, p.rules)
 	p.section(secRequests, p.share.requests, p.requests())
 	switch {
 	case !p.share.talk:
@@ -60,7 +61,7 @@ func Render(s *abi.Ledger, budget int) string {
 	p.section(secErrors, p.share.errors, p.errors())
 	p.section(secFindings, p.share.findings, p.findings())
 	p.section(secLookups, p.share.lookups, p.lookups())
-	if p.brief() {
+	if p.brief() && !p.unasked() {
 		p.latest()
 	}
 	p.others()
@@ -216,32 +217,46 @@ func (p *page) goalItem(label string, r *abi.LedgerRequest, most int) {
 		return
 	}
 	p.b = append(append(append(p.b, text...), q...), '\n')
-	if end := ending(r, q); end != "" && !p.share.talk && p.limit >= tinyPage && len(p.b)+len(end)+len("  → at its end: \n") <= p.limit {
-		p.b = append(append(append(p.b, "  → at its end: "...), end...), '\n')
+	if !p.share.talk && p.limit >= tinyPage {
+		if end := ending(r, q); end != "" && !slices.Contains(p.rules, textItem(r.Message, end, 0)) {
+			p.below(atItsEnd + quoteCut(end, 0, most))
+		}
 	}
+	whole := true
 	if r.Question != nil && len(r.Text) < 200 {
-		if a := "  → " + asked(r.Question, 240) + "\n"; len(p.b)+len(a) <= p.limit {
-			p.b = append(p.b, a...)
-		}
+		whole = p.below(asked(r.Question, 240))
 	}
-	if p.share.requests > 0 && p.share.talk { // the list of requests leaves out those that stand here
-		p.quoted[r.Message] = true
-		if a := "  → " + p.outcome(r); len(a) > len("  → ") && len(p.b)+len(a)+1 <= p.limit {
-			p.b = append(append(p.b, a...), '\n')
+	if p.share.requests > 0 && p.share.talk { // the list of requests leaves out those that are here with what became of them
+		if a := p.outcome(r); a != "" {
+			whole = p.below(a) && whole
 		}
+		p.quoted[r.Message] = whole
 	}
 }
 
-// thanks reports a text that only thanks, as far as its beginning shows.
+// below appends a line that belongs to an item, and reports whether there was room for it.
+func (p *page) below(text string) bool {
+	if len(p.b)+len("  → ")+len(text)+1 > p.limit {
+		return false
+	}
+	p.b = append(append(append(p.b, "  → "...), text...), '\n')
+	return true
+}
+
+// thanks reports a text that is one sentence, and only thanks, as far as its beginning shows.
 func thanks(text string) bool {
-	low := strings.ToLower(text)
-	return len(text) < maxThanks && startsWith(low, []string{"thank you for", "thank you so", "thank you very", "thanks for", "thanks a lot", "i really appreciate", "i appreciate"}) &&
-		!strings.ContainsAny(low, "?0123456789") && !hasCue(low, []string{"please", "but", "also", "can", "could", "would", "need", "want", "then", "and"})
+	low := strings.ToLower(strings.TrimSpace(text))
+	return len(text) < maxThanks && sentenceEnd(low) == len(low) && !strings.ContainsAny(low, ",;:\n?0123456789") &&
+		startsWith(low, []string{"thank you for", "thank you so", "thank you very", "thanks for", "thanks a lot", "i really appreciate", "i appreciate"}) &&
+		!hasCue(low, []string{"please", "but", "also", "if", "now", "can", "could", "would", "need", "want", "then", "and"})
 }
 
 const maxThanks = 160
 
-// ending quotes the last sentence of a request of which the beginning alone is quoted, unless that holds it: what is asked is
+// atItsEnd begins the line with the last sentence of a request.
+const atItsEnd = "at its end: "
+
+// ending is the last sentence of a request of which the beginning alone is quoted, unless that holds it: what is asked is
 // often behind what was pasted.
 func ending(r *abi.LedgerRequest, shown string) string {
 	if r.Size > len(r.Text) || !strings.HasSuffix(shown, cutMark) && !strings.HasSuffix(shown, " characters)") {
@@ -251,7 +266,7 @@ func ending(r *abi.LedgerRequest, shown string) string {
 	if last == "" || strings.Contains(shown, last) {
 		return ""
 	}
-	return quote(last)
+	return last
 }
 
 // quoteLines is quoteCut, but shows at least so many bytes of a text of many lines, whose

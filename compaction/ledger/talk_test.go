@@ -181,6 +181,10 @@ func TestToolDialogue(t *testing.T) {
 		s.call("get_flight", map[string]any{"flight_number": "HAT" + strings.Repeat("1", i%3)}, `{"flight_number":"HAT`+strings.Repeat("2", 3+i%5)+`","date":"2024-06-01"}`)
 	}
 	has(t, s.render(420), "credit_card_4421486")
+	keyed := (&story{}).user("Which trips do I have?").call("get_trips", map[string]any{"user_id": "mia_li_3668"}, `{"user_id":"mia_li_3668","trips":{"JG7FMM":{"address1":"Elm Street","cabin":"`+strings.Repeat("economy ", 60)+`"},"XQZPA77":{"cabin":"`+strings.Repeat("economy ", 60)+`"}}}`)
+	names := part(keyed.render(200), "Other names")
+	has(t, names, "JG7FMM", "XQZPA77")
+	lacks(t, names, "address1")
 }
 
 // TestOtherLanguages shows that what the user wants always is found in other languages, and behind a long text that was pasted.

@@ -27,9 +27,9 @@ type Offer struct {
 	Name, Summary string
 	// Properties are those of the JSON Schema of its config.
 	Properties map[string]any
-	// Model is set when the policy asks a model, Needs when it cannot do without.
-	Model, Needs bool
-	Summarize    func(*mortise.SummarizeRequest) (*mortise.Summary, error)
+	// Model is set when the policy needs a model.
+	Model     bool
+	Summarize func(*mortise.SummarizeRequest) (*mortise.Summary, error)
 }
 
 // Guest is a guest that knows the policies; the first is its default.
@@ -38,16 +38,18 @@ func Guest(name, summary string, offers ...Offer) summarizer.Summarizer {
 		Name: name, Version: Version, ABI: mortise.VersionRange{Min: 1, Max: 1}, Summary: summary,
 	}
 	properties := map[string]any{}
-	asks, needs := false, true
+	models := 0
 	for _, o := range offers {
 		d.Policies = append(d.Policies, o.Name)
 		maps.Copy(properties, o.Properties)
-		asks, needs = asks || o.Model, needs && o.Needs
+		if o.Model {
+			models++
+		}
 	}
 	d.ConfigSchema = map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
-	if asks {
+	if models > 0 {
 		d.Capabilities = []mortise.Capability{{
-			Name: mortise.CapabilityModel, Optional: !needs, Reason: "To let a model update the summary.",
+			Name: mortise.CapabilityModel, Optional: models < len(offers), Reason: "To let a model update the summary.",
 		}}
 	}
 	return summarizer.Summarizer{Description: d, Summarize: func(req *mortise.SummarizeRequest) (*mortise.Summary, error) {

@@ -36,7 +36,7 @@ func GC() Offer {
 func Anchored() Offer {
 	return Offer{
 		Name: anchored.Policy, Summary: "A model updates a structured summary section by section.", Summarize: anchored.Summarize,
-		Properties: join(budget(), caps(), role()), Model: true, Needs: true,
+		Properties: join(budget(), caps(), role()), Model: true,
 	}
 }
 

@@ -62,11 +62,14 @@ func (l *Ledger) statement(n int, by, s string) {
 		}
 	}
 	most := longClause
-	if by != string(abi.RoleUser) && by != string(abi.RoleAssistant) {
+	if isPerson(by) {
 		most = longSentence
 	}
 	for s != "" {
-		said, rest := untilNote(s)
+		said, rest := s, ""
+		if isPerson(by) {
+			said, rest = untilNote(s)
+		}
 		for said != "" {
 			part := said
 			if len(said) > most {
@@ -91,7 +94,7 @@ func untilNote(s string) (said, rest string) {
 		for end < len(s) && letter(s[end]) {
 			end++
 		}
-		if end > i+1 && end < len(s) && s[end] == '}' {
+		if end > i+1 && end < len(s) && s[end] == '}' && (i == 0 || s[i-1] == ' ') && (end+1 == len(s) || s[end+1] == ' ') {
 			return strings.TrimSpace(s[:i]), strings.TrimSpace(s[end+1:])
 		}
 		at = i + 1

@@ -58,6 +58,7 @@ type page struct {
 	// quoted are the messages of requests that the goal quotes, with what became of them.
 	quoted map[int]bool
 	lex    *lexicon // the words of a dialogue
+	rules  []string // items of their section
 }
 
 // section appends items under a heading while they fit into a share of the page. An item that does

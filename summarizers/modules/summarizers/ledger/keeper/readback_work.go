@@ -211,10 +211,15 @@ func (r *reader) lookup(it *item) {
 
 // others reads a line of names.
 func (r *reader) others(s string) {
-	for _, label := range nameLabels() {
+	labels := nameLabels()
+	named := strings.HasPrefix(s, labels[3][2:])
+	for _, label := range labels {
 		s = strings.TrimPrefix(s, label[2:])
 	}
 	names := strings.Fields(s)
+	if named { // its numbers have words behind them, which are no names
+		names = slices.DeleteFunc(names, func(n string) bool { return n == strings.ToLower(n) && !strings.ContainsAny(n, "0123456789") })
+	}
 	for i, n := range names {
 		r.name(n, i, len(names), "")
 	}

@@ -53,9 +53,6 @@ func (x *lexicon) words(s string) []int32 {
 			return
 		}
 		w := plainForm(s[start:end])
-		if start > 0 && s[start-1] == '{' && end < len(s) && s[end] == '}' { // a mark of who wrote a talk down
-			w = ""
-		}
 		first, begin := start == 0, start
 		start = -1
 		if w == "" {
@@ -85,7 +82,7 @@ func (x *lexicon) words(s string) []int32 {
 
 // plainForm is a word without the marks around it and without the ending of a possessive.
 func plainForm(w string) string {
-	w = strings.Trim(w, "'.,:-")
+	w = strings.Trim(w, "'’.,:-")
 	if s, ok := strings.CutSuffix(w, "'s"); ok {
 		return s
 	}
@@ -100,31 +97,44 @@ func amount(s string, from, to int) string {
 			from -= len(sign)
 		}
 	}
-	end := to
-	if end < len(s) && s[end] == '%' {
-		return s[from : end+1]
-	}
-	if strings.HasPrefix(s[end:], " per cent") {
-		return s[from : end+len(" per cent")]
-	}
-	if end+1 < len(s) && s[end] == ' ' {
-		for end++; end < len(s) && letter(s[end]) && s[end] < 0x80; end++ {
-		}
-		if unit := s[to+1 : end]; len(unit) > 3 && len(unit) <= maxUnit && isFactWord(unit, strings.ToLower(unit)) {
-			return s[from:end]
-		}
+	if unit := unitOf(s[to:]); unit > 0 {
+		return s[from : to+unit]
 	}
 	return s[nameBefore(s, from):to]
 }
 
-// nameBefore is where a name starts that ends in front of a place, such as that of a month, else that place.
+// unitOf is the length of the unit or word that a text behind a number begins with, with the blank in front of it, 0 for none.
+func unitOf(s string) int {
+	if strings.HasPrefix(s, "%") {
+		return 1
+	}
+	if strings.HasPrefix(s, " per cent") {
+		return len(" per cent")
+	}
+	word, blank := strings.CutPrefix(s, " ")
+	if next, ok := strings.CutPrefix(word, "€"); ok && (next == "" || !isDigitByte(next[0])) {
+		return len(s) - len(next)
+	}
+	n := 0
+	for n < len(word) && inWord(word, n) {
+		n++
+	}
+	unit := plainForm(word[:n])
+	if !blank || len(unit) < 2 || len(unit) > maxUnit || !letter(unit[0]) || !strings.HasPrefix(word, unit) || isPlain(strings.ToLower(unit)) {
+		return 0
+	}
+	return 1 + len(unit)
+}
+
+// nameBefore is where a name starts that ends in front of a place, such as that of a month, else that place. A plain word that
+// opens a sentence is no name.
 func nameBefore(s string, at int) int {
 	before := strings.TrimSuffix(s[:at], " ")
 	i := len(before)
 	for i > 0 && letter(before[i-1]) {
 		i--
 	}
-	if len(before) < at && i > 0 && len(before)-i > 2 && before[i] >= 'A' && before[i] <= 'Z' {
+	if len(before) < at && i > 0 && len(before)-i > 2 && before[i] >= 'A' && before[i] <= 'Z' && !isPlain(strings.ToLower(before[i:])) {
 		return i
 	}
 	return at

@@ -129,19 +129,19 @@ func form(n string) int {
 
 // holding has for each candidate whether a text holds it, as a name or as a part of one.
 type holding struct {
-	set map[string]bool
-	// maybe is false at the slots of texts that are no candidates, which most parts of names are: in a guest looking up
-	// one costs as much as twenty slots.
-	maybe []bool
+	set  map[string]bool
+	talk bool // an id with a number behind it holds the name in front of that
 }
 
 func (p *page) held(list []string, named []int32) holding {
-	h := holding{set: make(map[string]bool, len(list)+len(named)), maybe: make([]bool, slots)}
+	h := holding{set: make(map[string]bool, len(list)+len(named)), talk: p.share.talk}
 	for _, n := range list {
-		h.candidate(n)
+		h.set[n] = false
 	}
 	for _, w := range named {
-		h.candidate(p.lex.label[w])
+		if n := p.lex.label[w]; !strings.Contains(n, " ") { // no name has a blank
+			h.set[n] = false
+		}
 	}
 	for sc := (scanner{c: newClasses(), s: string(p.b)}); ; {
 		k, ok := sc.next()
@@ -149,17 +149,6 @@ func (p *page) held(list []string, named []int32) holding {
 			return h
 		}
 		h.add(k)
-	}
-}
-
-// slots is a power of two.
-const slots = 1 << 13
-
-func slot(n string) int { return (len(n)<<7 ^ int(n[0])<<5 ^ int(n[len(n)-1])) & (slots - 1) }
-
-func (h holding) candidate(n string) {
-	if n != "" {
-		h.set[n], h.maybe[slot(n)] = false, true
 	}
 }
 
@@ -172,18 +161,13 @@ const maxPieces = 24
 // add notes a name with what a reader sees in it: the beginnings and ends of a path at its slashes, its
 // elements, and the parts between dots.
 func (h holding) add(n string) {
-	if n != "" && h.maybe[slot(n)] {
-		held, candidate := h.set[n]
-		if held {
-			return
-		}
-		if candidate {
-			h.set[n] = true
-		}
+	if stem, ok := strings.CutSuffix(strings.TrimRight(n, "0123456789"), "_"); ok && h.talk {
+		h.note(stem) // gift_card of gift_card_77: in a session of work test_1 is no test
 	}
-	if stem, ok := strings.CutSuffix(strings.TrimRight(n, "0123456789"), "_"); ok {
-		h.note(stem) // gift_card of gift_card_77
+	if h.has(n) {
+		return
 	}
+	h.note(n)
 	if strings.IndexByte(n, '/') < 0 && strings.IndexByte(n, '.') < 0 {
 		return
 	}
@@ -203,9 +187,6 @@ func (h holding) add(n string) {
 }
 
 func (h holding) note(n string) {
-	if n == "" || !h.maybe[slot(n)] {
-		return
-	}
 	if held, candidate := h.set[n]; candidate && !held {
 		h.set[n] = true
 	}

@@ -15,7 +15,7 @@ const (
 	kindBonus = 1.3
 	agentPart = 0.8 // what the agent said counts less than what people said
 	briefPart = 0.7 // of a tiny page: the rest has names
-	idPart    = 2   // letters that end with digits
+	idPart    = 2   // of an id, such as HAT170
 	lineCost  = 14  // bytes that a statement takes besides its text, about
 )
 
@@ -46,10 +46,19 @@ func (p *page) voices() map[string]bool {
 	return out
 }
 
-// meeting reports a record of what people said to each other. It has no request to an agent.
+// meeting reports a record of what some people said to each other.
 func (p *page) meeting() bool {
-	return p.share.talk && p.s.Talk.Last == nil && len(p.s.Work.Values) == 0 && len(p.voices()) >= meetingPeople &&
-		!slices.ContainsFunc(p.s.Steps, func(s abi.LedgerStep) bool { return s.By == abi.RoleTool })
+	return p.share.talk && len(p.s.Work.Values) == 0 && len(p.voices()) >= meetingPeople
+}
+
+// unasked reports a meeting in which no agent said or did anything, also as far as a state tells that was read back: it has no
+// request.
+func (p *page) unasked() bool {
+	t := &p.s.Talk
+	return p.meeting() && t.Last == nil && t.Question == nil &&
+		!slices.ContainsFunc(p.s.Steps, func(s abi.LedgerStep) bool { return s.By != abi.RoleUser }) &&
+		!slices.ContainsFunc(t.Statements, func(t abi.LedgerText) bool { return t.By == string(abi.RoleAssistant) }) &&
+		!slices.ContainsFunc(t.Requests, func(r abi.LedgerRequest) bool { return r.Outcome != nil || r.Question != nil })
 }
 
 // dialogue is what is shown of a conversation without tools: what was said, and of a meeting the names that come up
@@ -76,8 +85,7 @@ func (p *page) dialogue() {
 	}
 	x.weigh(all)
 	room := min(int(p.share.statements*float64(p.limit)), p.limit-len(p.b)) - len(secStatement) - 8
-	voices := p.voices()
-	meeting := len(voices) >= meetingPeople
+	voices, meeting := p.voices(), p.meeting()
 	if meeting {
 		x.paired = true
 		room = int(float64(room) * meetingPart)

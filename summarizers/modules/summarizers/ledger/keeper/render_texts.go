@@ -13,8 +13,8 @@ import (
 // recency is from 0 to 1.
 func (p *page) recency(m int) float64 { return float64(m) / float64(max(p.s.Messages, 1)) }
 
-// rules are the newest and the strongest, in order of their importance.
-func (p *page) rules() []string {
+// keptRules are the newest and the strongest, in order of messages.
+func (p *page) keptRules() []string {
 	return p.byScore(p.s.Talk.Rules, p.share.rules, p.ruleScore())
 }
 
@@ -36,13 +36,17 @@ func (p *page) byScore(list []abi.LedgerText, share float64, score func(*abi.Led
 	items := make([]string, len(list))
 	for _, i := range order[:candidates(list, order, room)] {
 		t := &list[i]
-		item := "- " + at(t.Message) + " " + quoteCut(t.Text, t.Size, maxSentence)
+		item := textItem(t.Message, t.Text, t.Size)
 		if len(item)+1 <= room {
 			room -= len(item) + 1
 			items[i] = item
 		}
 	}
 	return items
+}
+
+func textItem(m int, s string, size int) string {
+	return "- " + at(m) + " " + quoteCut(s, size, maxSentence)
 }
 
 // ordered returns the places of texts by their scores, the newest first among equals.

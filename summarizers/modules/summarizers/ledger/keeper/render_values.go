@@ -129,7 +129,11 @@ func (p *page) toolSteps(x *lexicon) (items []string, all []candidate) {
 		if strings.HasPrefix(s.Result, openQuote) {
 			result := x.words(s.Result)
 			x.use(result, agentUse)
-			c.words = append(c.words, result...)
+			for _, w := range result {
+				if !slices.Contains(c.words, w) {
+					c.words = append(c.words, w)
+				}
+			}
 		}
 	}
 	return items, all
@@ -279,7 +283,9 @@ func (p *page) fieldNames(held holding) {
 	}
 }
 
-// isField reports the name of a field, which may end with a number, but not the long one of an id.
+// isField reports the name of a field: it may end with a number, but has none inside, not the long one of an id, and no
+// capitals alone.
 func isField(key string) bool {
-	return !isID(key) || len(key)-len(strings.TrimRight(key, "0123456789")) < 3
+	stem := strings.TrimRight(key, "0123456789")
+	return !isID(key) || !strings.ContainsAny(stem, "0123456789") && len(key)-len(stem) < 3 && key != strings.ToUpper(key)
 }

@@ -124,7 +124,7 @@ func (l *Ledger) done(n int, c *abi.LedgerCall, k kind, text string) {
 	case kindLookup:
 		l.lookup(n, c, text)
 	case kindOther:
-		if s := strings.TrimSpace(text); s != "" && len(s) <= maxAnswer && strings.Trim(s, "+-$€£.,%0123456789") == "" {
+		if s := strings.TrimSpace(text); s != "" && len(s) <= maxAnswer && strings.Trim(s, "+-$€£.,%0123456789") == "" && strings.ContainsAny(s, "0123456789") {
 			l.became(c, quote(s))
 		}
 		l.records(n, c, text)

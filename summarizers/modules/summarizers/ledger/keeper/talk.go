@@ -23,7 +23,7 @@ func (l *Ledger) userText(n int, text string) {
 		return
 	}
 	own := l.ownWords(text)
-	if own == "" || bareCommand(own) {
+	if own == "" {
 		l.shown(n, text)
 		if strings.HasPrefix(text, "[Request interrupted") {
 			if r := l.current(); r != nil && r.Stopped == 0 {
@@ -35,7 +35,12 @@ func (l *Ledger) userText(n int, text string) {
 	if len(own) < len(text) {
 		l.shown(n, text)
 	}
-	l.names.read(own, n, byUser, "")
+	l.dropCommand()
+	by := byUser
+	if bareCommand(own) {
+		by = byResult
+	}
+	l.names.read(own, n, by, "")
 	l.request(n, own)
 	l.sentencesOf(n, own)
 	l.step(abi.LedgerStep{Message: n, By: abi.RoleUser, Text: clip(own, maxStep), Size: sizeOf(own, maxStep)})
@@ -64,9 +69,24 @@ func (l *Ledger) ownWords(text string) string {
 	return text
 }
 
-// bareCommand reports a command to the agent's own program without arguments, such as /model.
+// bareCommand reports a command without arguments. It may be for the agent's own program, as /model is, or a task, as /review
+// is: then a step of the agent follows.
 func bareCommand(text string) bool {
-	return text[0] == '/' && len(text) <= 24 && !strings.ContainsAny(text[1:], "/. \n")
+	return len(text) <= 24 && strings.HasPrefix(text, "/") && !strings.ContainsAny(text[1:], "/. \n")
+}
+
+// dropCommand forgets the request under way if it is a bare command that no step followed.
+func (l *Ledger) dropCommand() {
+	r, k, t := l.current(), len(l.s.Steps)-1, &l.s.Talk
+	if r == nil || !bareCommand(r.Text) || k < 0 || l.s.Steps[k].By != abi.RoleUser || l.s.Steps[k].Message != r.Message {
+		return
+	}
+	n := r.Message
+	l.s.Steps, t.Question, t.Requests = l.s.Steps[:k], r.Question, t.Requests[:len(t.Requests)-1]
+	if before := l.current(); before != nil && before.Stopped == n {
+		before.Stopped = 0
+	}
+	t.Statements = slices.DeleteFunc(t.Statements, func(s abi.LedgerText) bool { return s.Message == n })
 }
 
 // request begins a request, and ends the one before.
@@ -128,13 +148,19 @@ func lastSentence(text string) string {
 // longText is from how many bytes on a text of the user may be pasted.
 const longText = 900
 
-// startsPlain reports a sentence that begins as prose does, not as code or output: with a letter, or the number of an item. The
-// numbers of lines and times begin what was pasted.
+// startsPlain reports a sentence that begins as prose does, not as code or output: with a letter or a number. Numbers of lines and
+// times, which have a mark behind them, and hashes begin what was pasted.
 func startsPlain(s string) bool {
-	if rest := strings.TrimLeft(s, "0123456789"); len(rest) < len(s) {
-		return strings.HasPrefix(rest, ". ") || strings.HasPrefix(rest, ") ")
+	rest := strings.TrimLeft(s, "0123456789")
+	if len(rest) == len(s) {
+		return letter(s[0]) || s[0] == '"' || s[0] == '`'
 	}
-	return letter(s[0]) || s[0] == '"' || s[0] == '`'
+	word, next, _ := strings.Cut(rest, " ")
+	if strings.ContainsAny(word, ":-|+\t→") || rest != "" && letter(rest[0]) && strings.ContainsAny(word, "0123456789") {
+		return false
+	}
+	next = strings.TrimLeft(next, " ")
+	return next != "" && (word != "" || letter(next[0]) || isDigitByte(next[0]))
 }
 
 // rule keeps a sentence, and forgets an earlier one with the same words.

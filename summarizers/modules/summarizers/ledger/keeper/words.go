@@ -37,6 +37,15 @@ func contentWords(s string) []string {
 	return out
 }
 
+// shortWords are further ones that are no units behind a number, and no names in front of one.
+const shortWords = " of in to on at is it as an are and the for but not was per by if or so we he she you our had has all can did who off up do no my me us him her its from one two out own any now too yet new nor " +
+	"few how why his this i'm it's "
+
+// isPlain reports a word of lower case that carries no fact.
+func isPlain(low string) bool {
+	return strings.Contains(plainWords, " "+low+" ") || strings.Contains(shortWords, " "+low+" ")
+}
+
 // isFactWord reports a word that is no common one: numbers, and words of four letters and more.
 func isFactWord(w, low string) bool {
 	if w[0] >= '0' && w[0] <= '9' {
