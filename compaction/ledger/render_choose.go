@@ -27,7 +27,8 @@ type candidate struct {
 // lexicon numbers words and weighs them.
 type lexicon struct {
 	ids    map[string]int32
-	form   []string // as it occurred first
+	fact   map[string]bool // whether a word may carry a fact
+	form   []string        // as it occurred first
 	weight []float64
 	count  []int
 	label  []string  // the form in a list: numbers with their units
@@ -40,7 +41,7 @@ type lexicon struct {
 	pairs  map[uint64]struct{}
 }
 
-func newLexicon() *lexicon { return &lexicon{ids: map[string]int32{}} }
+func newLexicon() *lexicon { return &lexicon{ids: map[string]int32{}, fact: map[string]bool{}} }
 
 // words are the numbers of the words of a text that may carry a fact.
 func (x *lexicon) words(s string) []int32 {
@@ -56,7 +57,13 @@ func (x *lexicon) words(s string) []int32 {
 		if w == "" {
 			return
 		}
-		if low := strings.ToLower(w); isFactWord(w, low) {
+		low := strings.ToLower(w)
+		fact, known := x.fact[low]
+		if !known {
+			fact = isFactWord(w, low)
+			x.fact[low] = fact
+		}
+		if fact {
 			id := x.id(w, low, first)
 			if isDigitByte(w[0]) && x.label[id] == w {
 				x.label[id] = amount(s, begin, end)
@@ -187,13 +194,14 @@ func (x *lexicon) id(w, low string, first bool) int32 {
 	if !ok {
 		id = int32(len(x.weight))
 		x.ids[low] = id
-		x.weight, x.count, x.used = append(x.weight, 1), append(x.count, 0), append(x.used, 0)
+		weight := 1.0
+		if strings.ContainsAny(w, "0123456789") || isNumberWord(low) {
+			weight = numberWeight
+		}
+		x.weight, x.count, x.used = append(x.weight, weight), append(x.count, 0), append(x.used, 0)
 		x.form, x.label = append(x.form, w), append(x.label, w)
 	}
-	switch {
-	case strings.ContainsAny(w, "0123456789") || isNumberWord(low):
-		x.weight[id] = max(x.weight[id], numberWeight)
-	case !first && w[0] >= 'A' && w[0] <= 'Z' && x.weight[id] < properWeight && !contraction(w):
+	if !first && w[0] >= 'A' && w[0] <= 'Z' && x.weight[id] < properWeight && !contraction(w) {
 		x.weight[id], x.form[id], x.label[id] = properWeight, w, w
 	}
 	return id

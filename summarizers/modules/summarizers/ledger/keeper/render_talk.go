@@ -98,7 +98,7 @@ func (p *page) dialogue() {
 	p.said(all, voices)
 	if meeting {
 		p.section(secSubjects, 1, x.subjects())
-		p.section(secSpeakers, 1, p.speakers(x))
+		p.section(secSpeakers, 1, p.speakers(x, all))
 	}
 	p.lex = x
 }
@@ -194,8 +194,8 @@ type speaker struct {
 }
 
 // speakers lists who spoke of what: the words that a speaker used more than the others, and names that the page does
-// not hold yet. Who spoke more has more room.
-func (p *page) speakers(x *lexicon) []string {
+// not hold yet. Who spoke more has more room. All are the statements.
+func (p *page) speakers(x *lexicon, all []candidate) []string {
 	by, total := map[string]*speaker{}, 0
 	var list []*speaker
 	for i := range p.s.Talk.Statements {
@@ -206,7 +206,7 @@ func (p *page) speakers(x *lexicon) []string {
 			by[t.By], list = q, append(list, q)
 		}
 		q.last, q.bytes, total = t.Message, q.bytes+len(t.Text), total+len(t.Text)
-		for _, w := range x.words(t.Text) {
+		for _, w := range all[i].words {
 			q.count[w]++
 		}
 	}
