@@ -159,9 +159,8 @@ func (x *exchange) above(key *lane.Key) *lane.Key {
 func (x *exchange) prepare(ctx context.Context) {
 	if x.id.kind == lane.Side || x.req.Text || !x.req.List.Exists() {
 		x.s.stats.side.Add(1)
-		if x.gates = x.canGate() && x.id.kind != lane.Side; !x.gates {
-			x.count(ctx) // a client's own compaction has the conversation, and what plugins took out of it
-		}
+		x.gates = x.canGate()
+		x.count(ctx) // a client's own compaction has the conversation, and what plugins took out of it
 		return
 	}
 	key := x.key()

@@ -96,6 +96,10 @@ func (x *exchange) respond(ctx context.Context, w http.ResponseWriter, resp *htt
 	}
 	defer func() { _ = resp.Body.Close() }()
 	x.guarded(ctx, func() { x.plan = x.planner() })
+	if x.refusal != "" {
+		fail(w, x.proto, http.StatusForbidden, x.refusal)
+		return
+	}
 	transforms := x.gates || x.replaces || len(x.hidden) > 0
 	if !transforms {
 		x.raw, x.body, x.req = nil, nil, nil // streams are long, and bodies large

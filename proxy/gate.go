@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/schema"
@@ -97,6 +98,9 @@ func (x *exchange) gate(ctx context.Context, o *wire.Out, call *abi.ToolCall) ve
 	}
 	if len(by) == 0 {
 		return verdict{}
+	}
+	if o.Item {
+		return blocked("a plugin changed arguments that cannot be changed here: " + strings.Join(by, ", "))
 	}
 	x.s.stats.rewritten.Add(1)
 	if text, ok := call.Arguments.(string); ok && o.Custom {

@@ -204,7 +204,7 @@ func TestHidden(t *testing.T) {
 			case 2:
 				return providertest.Answer{Content: []abi.ContentBlock{abi.Text("two ")}, Calls: []abi.ToolCall{call("h2", "lookup", "y")}}
 			case 3:
-				return providertest.Answer{Content: []abi.ContentBlock{abi.Text("three")}, Calls: []abi.ToolCall{call("h3", "lookup", "z"), call("v1", "bash", "ls")}}
+				return providertest.Answer{Content: []abi.ContentBlock{abi.Text("three")}, Calls: []abi.ToolCall{call("v1", "bash", "ls"), call("h3", "lookup", "z"), call("v2", "read", "x")}}
 			}
 			return providertest.Answer{Content: []abi.ContentBlock{abi.Text("done")}}
 		})
@@ -213,7 +213,7 @@ func TestHidden(t *testing.T) {
 		a := newAgent(t, p, s.url, stream, "X-Session-Id", "s1")
 		a.say("go")
 		ans := a.step()
-		if ans.Text() != "one two three" || len(ans.Calls()) != 1 || contains(a.raw, "lookup") {
+		if c := ans.Calls(); ans.Text() != "one two three" || len(c) != 2 || string(c[0].Args) != `{"command":"ls"}` || string(c[1].Args) != `{"command":"x"}` || contains(a.raw, "lookup") {
 			t.Fatalf("the client got %s", a.raw)
 		}
 		a.answer(ans, func(c wire.Out) string { return "ran " + c.ID })
@@ -224,7 +224,7 @@ func TestHidden(t *testing.T) {
 			t.Errorf("executed %v", o.calls)
 		}
 		for _, r := range seen[3:] {
-			if r["h1"] != "found for h1" || r["h2"] != "found for h2" || r["h3"] != "found for h3" || r["v1"] != "ran v1" {
+			if r["h1"] != "found for h1" || r["h2"] != "found for h2" || r["h3"] != "found for h3" || r["v1"] != "ran v1" || r["v2"] != "ran v2" {
 				t.Errorf("the model saw %v", r)
 			}
 		}

@@ -232,7 +232,10 @@ func TestRedacted_sides(t *testing.T) {
 	l, db := &leaks{}, memstore.New()
 	up := newTape(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
 	var broken error
-	s := start(t, up.URL, l.config(t, db, masking(func() error { return broken })))
+	mask := masking(func() error { return broken })
+	cfg := l.config(t, db, mask)
+	cfg.Runtime = runtimeOf(t, mask, noRm()) // a gate takes no request out of the other's sight
+	s := start(t, up.URL, cfg)
 	header := []string{"X-Claude-Code-Session-Id", "s1"}
 	const say = `{"role":"user","content":"the key is ` + hunter + `"}`
 	const tool = `"tools":[{"name":"bash","input_schema":{"type":"object"}}]`
@@ -241,6 +244,7 @@ func TestRedacted_sides(t *testing.T) {
 		"title":    {"/v1/messages", `{"model":"m","max_tokens":9,"messages":[` + say + `]}`},
 		"count":    {"/v1/messages/count_tokens", `{"model":"m","messages":[` + say + "," + result + `],` + tool + `}`},
 		"string":   {"/v1/responses", `{"model":"m","input":"the key is ` + hunter + `"}`},
+		"tools":    {"/v1/responses", `{"model":"m","input":"the key is ` + hunter + `","tools":[{"type":"function","name":"bash"}]}`},
 		"stateful": {"/v1/responses", `{"model":"m","previous_response_id":"r","input":[` + say + `],` + tool + `}`},
 		"summary":  {"/v1/messages", `{"model":"m","max_tokens":9,"messages":[` + say + "," + result + `]}`},
 	} {
