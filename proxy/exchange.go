@@ -46,7 +46,6 @@ type exchange struct {
 	replaces       bool
 	hidden         map[string]bool
 	original, sent money.Sequence
-	swapped        bool
 	at             time.Time
 	// plan plans a compaction once the answer is there.
 	plan func(tokens int64) *plan

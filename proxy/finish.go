@@ -49,10 +49,6 @@ func (x *exchange) account(a *wire.Answer) {
 		At: x.at, Protocol: x.proto, Model: x.model, Sent: x.sent, Original: x.original, Same: !x.acted,
 		Usage: a.Usage, Counted: a.Counted, Threshold: threshold(x.id.client, x.s.window()), USD: x.s.cfg.Price(x.model),
 	})
-	if x.swapped {
-		x.ln.Money.Swaps++
-		x.swapped = false
-	}
 }
 
 // threshold is at how many tokens a client is known to compact by itself.

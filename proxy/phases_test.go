@@ -95,6 +95,28 @@ func TestBlockedAlone(t *testing.T) {
 	})
 }
 
+// A blocked call alone behind an input that is a string: the model gets the words, its call and the reason.
+func TestBlockedAlone_string(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{true, false} {
+		up := fake(t, func(q providertest.Query) providertest.Answer {
+			if text := results(q)["c1"]; q.N == 2 && (len(q.Messages) != 3 || q.Messages[0].Text() != "hi" || !strings.Contains(text, "never")) {
+				t.Errorf("the model saw %+v", q.Messages)
+			}
+			if q.N == 1 {
+				return providertest.Answer{Calls: []abi.ToolCall{call("c1", "bash", "rm -rf /")}}
+			}
+			return providertest.Answer{Content: []abi.ContentBlock{abi.Text("I see.")}}
+		})
+		s := start(t, up.URL(), proxy.Config{Runtime: runtimeOf(t, noRm())})
+		a := newAgent(t, wire.Responses, s.url, stream)
+		body := strings.Replace(a.body(), `"input":[]`, `"input":"hi"`, 1)
+		if _, got := post(t, a.url+a.path(), body); contains(got, "rm -rf") || a.read(got).Text() != "I see." || len(up.Bills()) != 2 {
+			t.Errorf("the client got %s", got)
+		}
+	}
+}
+
 // One of three parallel calls is blocked: the others run (acceptance 28, 32).
 func TestBlockedBeside(t *testing.T) {
 	t.Parallel()

@@ -34,9 +34,10 @@ type Lane struct {
 	digests []uint64
 	// before is what the lane was before its latest request.
 	before before
-	// base is the state as it is in the store.
-	base *State
-	view atomic.Pointer[view]
+	// base is the state as it is in the store, unsure what may be there.
+	base   *State
+	unsure *unsure
+	view   atomic.Pointer[view]
 }
 
 // Lock holds the lane for one request.
