@@ -48,7 +48,7 @@ type exchange struct {
 	original, sent money.Sequence
 	at             time.Time
 	// plan plans a compaction once the answer is there.
-	plan func(tokens int64) *plan
+	plan func() *plan
 }
 
 // attached is what the proxy knows of a lane in this process.

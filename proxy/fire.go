@@ -209,6 +209,9 @@ func (x *exchange) call(id string) abi.ToolCall {
 }
 
 func (x *exchange) hasTool(name string) bool {
+	if x.req == nil { // it was sent, and is not kept
+		return true
+	}
 	for _, t := range x.req.Tools {
 		if t.Name == name {
 			return true

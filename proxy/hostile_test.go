@@ -208,6 +208,29 @@ func TestCalls_whole(t *testing.T) {
 	}
 }
 
+// A plugin that only observes calls sees them, and nothing is held for it: an answer that cannot be decided about passes as it came.
+func TestCalls_observed(t *testing.T) {
+	t.Parallel()
+	call := `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"bash","input":{}}}`
+	whole := events(begunMessage, call, `{"type":"content_block_stop","index":0}`, endedMessage, `{"type":"message_stop"}`)
+	for answer, want := range map[string]int{whole: 2, events(begunMessage, call, endedMessage, `{"type":"message_stop"}`): 0} {
+		var seen []abi.Phase
+		up := sends(t, sseType, answer)
+		s := start(t, up.URL, proxy.Config{Runtime: runtimeOf(t, hook{
+			name: "watch", hooks: []abi.Hook{{Phase: abi.ToolGate, Mode: abi.ModeObserve}, {Phase: abi.BeforeToolExecute, Mode: abi.ModeObserve}},
+			answer: func(e *abi.Event) (*abi.Reply, error) {
+				seen = append(seen, e.Phase)
+				return nil, nil
+			},
+		})})
+		_, got := post(t, s.url+"/v1/messages", hello)
+		wait(t, "the request ends", func() bool { return s.Report().Counts["active"] == 0 })
+		if string(got) != answer || len(seen) != want {
+			t.Errorf("saw %v; the client got %s", seen, got)
+		}
+	}
+}
+
 // Of a call that a plugin rewrites nothing of what it was reaches the client: neither in the event that begins it, nor in a comment.
 func TestRewritten_rest(t *testing.T) {
 	t.Parallel()

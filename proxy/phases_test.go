@@ -439,10 +439,17 @@ func TestScope(t *testing.T) {
 	if strings.Contains(log.String(), line) {
 		t.Error("logged without a gate")
 	}
-	cfg.Runtime = runtimeOf(t, gate(func(*abi.ToolCall) *abi.Reply { return nil }))
+	watch := hook{name: "watch", hooks: []abi.Hook{{Phase: abi.ToolGate, Mode: abi.ModeObserve}}, answer: nothingToSay}
 	cfg.Anthropic.URL, cfg.OpenAI.URL, cfg.ChatGPT.URL = "http://127.0.0.1:1", "http://127.0.0.1:1", "http://127.0.0.1:1"
-	if _, err := s.With(cfg); err != nil {
-		t.Fatal(err)
+	rewrite := hook{name: "rewrite", hooks: []abi.Hook{{Phase: abi.BeforeToolExecute, Mode: abi.ModeTransform}}, answer: nothingToSay}
+	for n, h := range []hook{watch, rewrite} {
+		cfg.Runtime = runtimeOf(t, h)
+		if _, err := s.With(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(log.String(), line) != n {
+			t.Errorf("%s: logged %s", h.name, log.String())
+		}
 	}
 	start(t, "http://127.0.0.1:1", cfg)
 	if n := strings.Count(log.String(), line); n != 2 {

@@ -77,7 +77,8 @@ type before struct {
 	edits   []Edit
 }
 
-// Back forgets the latest request, which did not go to the provider: the same again is as new as it was.
+// Back restores the hashes, the edits and the open answer from before the latest request, which did not go to the provider: the same again is a
+// new request.
 func (l *Lane) Back() {
 	b := &l.before
 	l.Hashes, l.digests, l.Open, l.Edits = b.hashes, b.digests, b.open, b.edits

@@ -40,9 +40,6 @@ func (s *Splitter) Next() (Event, bool) {
 	return parseEvent(raw), true
 }
 
-// Rest returns what is left when the stream has ended without an empty line.
-func (s *Splitter) Rest() []byte { return s.buf }
-
 // end finds the end of the first event: an empty line, with LF, CRLF or CR.
 func (s *Splitter) end() int {
 	for i := max(0, s.scanned-3); i < len(s.buf); i++ {
