@@ -122,7 +122,7 @@ func TestSwap_refused(t *testing.T) {
 				return providertest.Answer{Calls: []abi.ToolCall{call(fmt.Sprintf("call_%d", q.N), "bash", "cat")}}
 			})
 			c := policy()
-			c.Every = 2
+			c.Every, c.Policy.ThresholdTokens, c.Policy.KeepRecentTokens, c.Policy.SummaryTokens = 2, 20_000, 4000, 1000
 			s := start(t, up.URL(), proxy.Config{Compaction: c, Store: memstore.New(), Runtime: runtimeOf(t, hook{
 				name: "picky", hooks: []abi.Hook{{Phase: abi.BeforeInference, Mode: abi.ModeTransform, Messages: abi.ViewAll, OnFailure: abi.FailRun}},
 				answer: func(e *abi.Event) (*abi.Reply, error) {
