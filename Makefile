@@ -107,8 +107,8 @@ warm: ## compile the guests into the caches of the tests, which takes ten times 
 PLAIN := ./internal/cli ./internal/guestbuild ./internal/wasm/... ./summarizers/bundled
 
 .PHONY: test-plain
-test-plain: ## run the tests of packages that test-race leaves out, and those that measure memory
-	$(call tests,$(QUICK) -shuffle=on,$(PLAIN)); rm -f $(SKIPPED); MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(QUICK) -run '^Test(Native_leak|Endless|Streams_memory|SlowReaders|Churn)$$' ./host ./proxy; \
+test-plain: ## run the tests of packages that test-race leaves out, and those that are shorter or left out under the race detector
+	$(call tests,$(QUICK) -shuffle=on,$(PLAIN)); rm -f $(SKIPPED); MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(QUICK) -run '^Test(Native_leak|Endless|Streams_memory|SlowReaders|Churn|Cuts|Swap)$$' ./host ./proxy; \
 	code=$$?; $(list-skipped); exit $$code
 
 .PHONY: test-race

@@ -157,7 +157,7 @@ func BenchmarkFirstByte(b *testing.B) {
 
 // Two hundred streams of 400 KB requests at once stay within 150 MiB.
 func TestStreams_memory(t *testing.T) { //nolint:paralleltest // it measures memory
-	if underRace {
+	if proxy.UnderRace {
 		testskip.Skip(t, "it measures memory: make test-plain runs it, without the race detector")
 	}
 	if testing.Short() {
@@ -251,7 +251,7 @@ func TestSlowReaders(t *testing.T) { //nolint:paralleltest // it measures memory
 		runtime.ReadMemStats(&during)
 		per := (int64(during.HeapInuse+during.StackInuse) - int64(before.HeapInuse+before.StackInuse)) / streams //nolint:gosec // sizes of memory
 		t.Logf("%s: %d KiB a stream, the test's ends included", name, per>>10)
-		if !underRace && per > each {
+		if !proxy.UnderRace && per > each {
 			t.Errorf("%s: a stream that is not read takes %d KiB", name, per>>10)
 		}
 		for _, c := range conns {

@@ -11,10 +11,10 @@ import (
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
-// failsClosed returns a plugin that fails closed and reads requests or decides about calls, or nothing. What the plugins cannot see is refused
-// then: a key in a body that is not read could not be taken out, nor a call of its answer be stopped.
+// failsClosed returns a plugin that fails closed and reads requests or answers or decides about calls, or nothing. What the plugins cannot see is
+// refused then: a key in a body that is not read could not be taken out, nor a call of its answer be stopped.
 func (s *Server) failsClosed() string {
-	return s.closedAt(abi.RunStart, abi.BeforeInference, abi.AfterToolExecute, abi.ToolGate, abi.BeforeToolExecute)
+	return s.closedAt(abi.RunStart, abi.BeforeInference, abi.AfterToolExecute, abi.ToolGate, abi.BeforeToolExecute, abi.AfterInference)
 }
 
 func (s *Server) closedAt(list ...abi.Phase) string {

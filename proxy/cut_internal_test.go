@@ -139,7 +139,7 @@ func TestCuts(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = up.Close() })
 	n := 1000
-	if testing.Short() {
+	if testing.Short() || UnderRace { // make test-plain has all
 		n = 100
 	}
 	rnd := rand.New(rand.NewPCG(5, 6))

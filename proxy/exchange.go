@@ -46,10 +46,9 @@ type exchange struct {
 	replaces       bool
 	hidden         map[string]bool
 	original, sent money.Sequence
-	swapped        bool
 	at             time.Time
 	// plan plans a compaction once the answer is there.
-	plan func(tokens int64) *plan
+	plan func() *plan
 }
 
 // attached is what the proxy knows of a lane in this process.
@@ -159,9 +158,8 @@ func (x *exchange) above(key *lane.Key) *lane.Key {
 func (x *exchange) prepare(ctx context.Context) {
 	if x.id.kind == lane.Side || x.req.Text || !x.req.List.Exists() {
 		x.s.stats.side.Add(1)
-		if x.gates = x.canGate() && x.id.kind != lane.Side; !x.gates {
-			x.count(ctx) // a client's own compaction has the conversation, and what plugins took out of it
-		}
+		x.gates = x.canGate()
+		x.count(ctx) // a client's own compaction has the conversation, and what plugins took out of it
 		return
 	}
 	key := x.key()

@@ -33,6 +33,7 @@ func (x *exchange) finish(ctx context.Context, a *wire.Answer, delivered bool) {
 	}
 	if x.why == "" {
 		x.afterInference(ctx, at, a)
+		x.observeCalls(ctx, a)
 		if len(a.Calls()) == 0 {
 			x.endRun(ctx, at, abi.TerminationNatural)
 		}
@@ -49,10 +50,6 @@ func (x *exchange) account(a *wire.Answer) {
 		At: x.at, Protocol: x.proto, Model: x.model, Sent: x.sent, Original: x.original, Same: !x.acted,
 		Usage: a.Usage, Counted: a.Counted, Threshold: threshold(x.id.client, x.s.window()), USD: x.s.cfg.Price(x.model),
 	})
-	if x.swapped {
-		x.ln.Money.Swaps++
-		x.swapped = false
-	}
 }
 
 // threshold is at how many tokens a client is known to compact by itself.
@@ -96,6 +93,18 @@ func (x *exchange) afterInference(ctx context.Context, at *attached, a *wire.Ans
 	})
 	if err != nil || out.Response != nil || len(out.Edits) > 0 {
 		x.s.stats.late.Add(1)
+	}
+}
+
+// observeCalls fires the phases of calls for plugins that only observe.
+func (x *exchange) observeCalls(ctx context.Context, a *wire.Answer) {
+	rt := x.s.cfg.Runtime
+	if rt == nil || x.gates || len(rt.Order(abi.ToolGate))+len(rt.Order(abi.BeforeToolExecute)) == 0 {
+		return
+	}
+	for _, o := range a.Calls() {
+		call := o.Call()
+		x.gate(ctx, &o, &call)
 	}
 }
 

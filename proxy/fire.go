@@ -41,7 +41,7 @@ func (x *exchange) fire(ctx context.Context, a *attached, turn, dirty bool) (boo
 			return dirty, err
 		}
 	}
-	changed, err := x.results(ctx, a)
+	changed, err := x.results(ctx, a, x.effects)
 	if dirty = dirty || changed; err != nil {
 		return dirty, err
 	}
@@ -155,8 +155,8 @@ func (x *exchange) override(o *abi.InferenceOverride) {
 	}
 }
 
-// results fires after_tool_execute for each result that is new.
-func (x *exchange) results(ctx context.Context, a *attached) (bool, error) {
+// results fires after_tool_execute for each result that is new, and notes those effects of which note is asked.
+func (x *exchange) results(ctx context.Context, a *attached, note func(*phases.Outcome) bool) (bool, error) {
 	rt := x.s.cfg.Runtime
 	if len(rt.Order(abi.AfterToolExecute)) == 0 {
 		return false, nil
@@ -168,7 +168,7 @@ func (x *exchange) results(ctx context.Context, a *attached) (bool, error) {
 			if m.Role != abi.RoleTool {
 				continue
 			}
-			did, err := x.result(ctx, a, m)
+			did, err := x.result(ctx, a, m, note)
 			if changed = changed || did; err != nil {
 				return changed, err
 			}
@@ -177,7 +177,7 @@ func (x *exchange) results(ctx context.Context, a *attached) (bool, error) {
 	return changed, nil
 }
 
-func (x *exchange) result(ctx context.Context, a *attached, m *abi.Message) (bool, error) {
+func (x *exchange) result(ctx context.Context, a *attached, m *abi.Message, note func(*phases.Outcome) bool) (bool, error) {
 	call := x.call(m.ToolCallID)
 	out, err := x.s.cfg.Runtime.Fire(ctx, a.state, phases.Frame{
 		Phase: abi.AfterToolExecute, Run: x.identity(), Step: x.ln.Step, Messages: x.flat(), Call: &call,
@@ -187,7 +187,7 @@ func (x *exchange) result(ctx context.Context, a *attached, m *abi.Message) (boo
 	if err != nil {
 		return false, err
 	}
-	changed := x.effects(&out)
+	changed := note(&out)
 	if out.Result != nil {
 		changed = x.edit(m.ID, phases.ResultContent(out.Result)) || changed
 	}
@@ -209,6 +209,9 @@ func (x *exchange) call(id string) abi.ToolCall {
 }
 
 func (x *exchange) hasTool(name string) bool {
+	if x.req == nil { // it was sent, and is not kept
+		return true
+	}
 	for _, t := range x.req.Tools {
 		if t.Name == name {
 			return true

@@ -96,9 +96,13 @@ func (x *exchange) respond(ctx context.Context, w http.ResponseWriter, resp *htt
 	}
 	defer func() { _ = resp.Body.Close() }()
 	x.guarded(ctx, func() { x.plan = x.planner() })
+	if x.refusal != "" {
+		fail(w, x.proto, http.StatusForbidden, x.refusal)
+		return
+	}
 	transforms := x.gates || x.replaces || len(x.hidden) > 0
 	if !transforms {
-		x.raw, x.body, x.req = nil, nil, nil // streams are long, and bodies large
+		x.raw, x.body, x.req = nil, nil, nil // streams are long, and bodies large: only a plan keeps one
 	}
 	switch {
 	case resp.StatusCode/100 != 2: // a gate is passed by no other status of success

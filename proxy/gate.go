@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/schema"
@@ -21,10 +22,10 @@ type verdict struct {
 	failed  bool
 }
 
-// canGate reports whether a plugin may decide about calls.
+// canGate reports whether a plugin may decide about calls, if only by failing. For others no call is held: see observeCalls.
 func (x *exchange) canGate() bool {
 	rt := x.s.cfg.Runtime
-	return rt != nil && x.why == "" && len(rt.Order(abi.ToolGate))+len(rt.Order(abi.BeforeToolExecute)) > 0
+	return rt != nil && x.why == "" && (rt.CanRewrite() || x.s.closedAt(abi.ToolGate, abi.BeforeToolExecute) != "")
 }
 
 // judge decides about a call.
@@ -37,7 +38,7 @@ func (x *exchange) judge(ctx context.Context, o *wire.Out) (v verdict) {
 		defer x.ln.Unlock()
 	}
 	call := o.Call()
-	if x.s.cfg.Runtime != nil && x.gates {
+	if x.s.cfg.Runtime != nil && (x.gates || x.hidden[o.Name]) {
 		if v = x.gate(ctx, o, &call); v.removed {
 			return v
 		}
@@ -97,6 +98,9 @@ func (x *exchange) gate(ctx context.Context, o *wire.Out, call *abi.ToolCall) ve
 	}
 	if len(by) == 0 {
 		return verdict{}
+	}
+	if o.Item {
+		return blocked("a plugin changed arguments that cannot be changed here: " + strings.Join(by, ", "))
 	}
 	x.s.stats.rewritten.Add(1)
 	if text, ok := call.Arguments.(string); ok && o.Custom {

@@ -17,7 +17,7 @@ func (x *exchange) offer() bool {
 			changed = x.hide(t) || changed
 		}
 	}
-	if x.swapped && x.s.cfg.Store != nil && x.ln.Swap != nil {
+	if sw := x.ln.Swap; sw != nil && len(sw.Handles) > 0 && x.s.cfg.Store != nil { // hide adds it once
 		changed = x.hide(recall()) || changed
 	}
 	for _, raw := range x.ln.Hidden {

@@ -72,8 +72,21 @@ func (l *relay) block(ctx context.Context, e wire.Event, step wire.Step) error {
 }
 
 // holds reports whether a call is held: plugins decide about it, or it is a hidden one. A name that is not known yet is
-// taken for either.
-func (l *relay) holds(o *wire.Out) bool { return l.x.gates || o.Name == "" || l.x.hidden[o.Name] }
+// taken for either. Calls of Chat are all held where some are hidden: they end together, and those that stay are numbered anew.
+func (l *relay) holds(o *wire.Out) bool {
+	return l.x.gates || o.Name == "" || l.x.hidden[o.Name] || l.x.proto == wire.Chat && len(l.x.hidden) > 0
+}
+
+// early reports whether an event before the blocks of an answer has some, which clients take with it.
+func (l *relay) early(e wire.Event) bool {
+	list := wire.Output(e.Data)
+	if at := wire.Field(e.Data, wire.Whole(e.Data), "message"); at.Exists() && l.x.proto == wire.Messages {
+		if a, err := wire.ParseAnswer(l.x.proto, at.Of(e.Data)); err == nil {
+			list = append(list, a.Blocks...)
+		}
+	}
+	return slices.ContainsFunc(list, func(o wire.Out) bool { return l.vetted != nil || o.Type == wire.TypeCall && !o.Server && l.holds(&o) })
+}
 
 // decide decides about the calls that are held, of Anthropic or Responses, and lets go of all events: as they came where no call is changed,
 // and else one call after the other.
@@ -148,10 +161,19 @@ func (l *relay) rewritten(o *wire.Out) {
 
 // chatEnd decides about the calls of Chat, which all end with the finish reason, or where a server has none with the stream.
 func (l *relay) chatEnd(ctx context.Context, e wire.Event) error {
-	if !slices.ContainsFunc(l.stream.Blocks, func(o wire.Out) bool { return o.Type == wire.TypeCall && l.holds(&o) }) || l.decided {
-		return nil
+	n := 0
+	for i := range l.stream.Blocks {
+		if o := &l.stream.Blocks[i]; o.Type == wire.TypeCall && l.holds(o) {
+			n++
+		}
 	}
-	l.decided = true
+	switch {
+	case n == l.decided:
+		return nil
+	case l.decided > 0:
+		return malformedError("a call came behind its end")
+	}
+	l.decided = n
 	p := l.parts[len(l.parts)-1]
 	changed := false
 	for i := range l.stream.Blocks {
@@ -170,6 +192,9 @@ func (l *relay) chatEnd(ctx context.Context, e wire.Event) error {
 	}
 	held := l.held.events
 	l.held = holding{}
+	if changed && p.answer.Fixed() {
+		return malformedError(fixedCall)
+	}
 	if !changed {
 		for i := range held {
 			held[i] = l.write.Forward(held[i])
@@ -180,11 +205,14 @@ func (l *relay) chatEnd(ctx context.Context, e wire.Event) error {
 	return l.chatCalls(p, append(held, e))
 }
 
+// fixedCall is why a function_call of Chat, which has no id, must stay as it came.
+const fixedCall = "a plugin changes an answer with a function_call, which has no id"
+
 // chatCalls writes what was held without its calls, and then those that stay, in a chunk like the first that came. The last event is that of
 // the end, which is not written here.
 func (l *relay) chatCalls(p *part, held []wire.Event) error {
 	for _, e := range held[:len(held)-1] {
-		if b := wire.WithoutCalls(e.Data); b != nil {
+		if b := wire.WithoutCalls(e.Data, len(l.parts) == 1); b != nil {
 			if err := l.out.events(l.write.Forward(e.WithData(b))); err != nil {
 				return err
 			}

@@ -58,7 +58,7 @@ func identify(h http.Header, r *wire.Request) identity {
 // clip bounds an id.
 func clip(s string) string { return s[:min(len(s), 256)] }
 
-// codexKind reads what Codex says of a request.
+// codexKind reads the kind that Codex gives a request.
 func codexKind(header string) string {
 	var m struct {
 		Kind string `json:"request_kind"`

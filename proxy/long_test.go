@@ -104,7 +104,7 @@ func busyModel(t *testing.T) *httptest.Server {
 // what plugins changed of it; and of what only the proxy has compacted away no text is kept in memory. The answers have a length, as that of
 // an upstream which does not stream, though the plugins change them.
 func TestEndless(t *testing.T) { //nolint:paralleltest // it measures memory
-	if underRace {
+	if proxy.UnderRace {
 		testskip.Skip(t, "it measures memory: make test-plain runs it, without the race detector")
 	}
 	rounds := 2000

@@ -99,7 +99,7 @@ func (l *relay) broken(message string) error {
 		e = wire.NewEvent("", body)
 	case wire.Messages:
 	}
-	l.stream.Failed = true
+	l.stream.Failed, l.stream.Done = true, false
 	if err := l.out.events(e); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func TestHTTP2(t *testing.T) {
 // Ten thousand requests, half of them cut by the client or the upstream, leave nothing behind: no goroutine, no memory (F9).
 func TestChurn(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	n := 10_000
-	if testing.Short() || underRace { // make test-plain has all
+	if testing.Short() || proxy.UnderRace { // make test-plain has all
 		n = 400
 	}
 	var asked atomic.Int64

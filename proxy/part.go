@@ -66,7 +66,7 @@ func resultItems(p wire.Protocol, results [][]byte) [][]byte {
 	return [][]byte{append(m, "]}"...)}
 }
 
-// end is what the end of a merged answer says.
+// end is the end of a merged answer.
 func (x *exchange) end(parts []*part, spent wire.Usage) *wire.Merged {
 	last := parts[len(parts)-1]
 	m := &wire.Merged{ID: parts[0].answer.ID, Usage: last.answer.Usage}

@@ -95,6 +95,28 @@ func TestBlockedAlone(t *testing.T) {
 	})
 }
 
+// A blocked call alone behind an input that is a string: the model gets the words, its call and the reason.
+func TestBlockedAlone_string(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{true, false} {
+		up := fake(t, func(q providertest.Query) providertest.Answer {
+			if text := results(q)["c1"]; q.N == 2 && (len(q.Messages) != 3 || q.Messages[0].Text() != "hi" || !strings.Contains(text, "never")) {
+				t.Errorf("the model saw %+v", q.Messages)
+			}
+			if q.N == 1 {
+				return providertest.Answer{Calls: []abi.ToolCall{call("c1", "bash", "rm -rf /")}}
+			}
+			return providertest.Answer{Content: []abi.ContentBlock{abi.Text("I see.")}}
+		})
+		s := start(t, up.URL(), proxy.Config{Runtime: runtimeOf(t, noRm())})
+		a := newAgent(t, wire.Responses, s.url, stream)
+		body := strings.Replace(a.body(), `"input":[]`, `"input":"hi"`, 1)
+		if _, got := post(t, a.url+a.path(), body); contains(got, "rm -rf") || a.read(got).Text() != "I see." || len(up.Bills()) != 2 {
+			t.Errorf("the client got %s", got)
+		}
+	}
+}
+
 // One of three parallel calls is blocked: the others run (acceptance 28, 32).
 func TestBlockedBeside(t *testing.T) {
 	t.Parallel()
@@ -204,7 +226,7 @@ func TestHidden(t *testing.T) {
 			case 2:
 				return providertest.Answer{Content: []abi.ContentBlock{abi.Text("two ")}, Calls: []abi.ToolCall{call("h2", "lookup", "y")}}
 			case 3:
-				return providertest.Answer{Content: []abi.ContentBlock{abi.Text("three")}, Calls: []abi.ToolCall{call("h3", "lookup", "z"), call("v1", "bash", "ls")}}
+				return providertest.Answer{Content: []abi.ContentBlock{abi.Text("three")}, Calls: []abi.ToolCall{call("v1", "bash", "ls"), call("h3", "lookup", "z"), call("v2", "read", "x")}}
 			}
 			return providertest.Answer{Content: []abi.ContentBlock{abi.Text("done")}}
 		})
@@ -213,7 +235,7 @@ func TestHidden(t *testing.T) {
 		a := newAgent(t, p, s.url, stream, "X-Session-Id", "s1")
 		a.say("go")
 		ans := a.step()
-		if ans.Text() != "one two three" || len(ans.Calls()) != 1 || contains(a.raw, "lookup") {
+		if c := ans.Calls(); ans.Text() != "one two three" || len(c) != 2 || string(c[0].Args) != `{"command":"ls"}` || string(c[1].Args) != `{"command":"x"}` || contains(a.raw, "lookup") {
 			t.Fatalf("the client got %s", a.raw)
 		}
 		a.answer(ans, func(c wire.Out) string { return "ran " + c.ID })
@@ -224,7 +246,7 @@ func TestHidden(t *testing.T) {
 			t.Errorf("executed %v", o.calls)
 		}
 		for _, r := range seen[3:] {
-			if r["h1"] != "found for h1" || r["h2"] != "found for h2" || r["h3"] != "found for h3" || r["v1"] != "ran v1" {
+			if r["h1"] != "found for h1" || r["h2"] != "found for h2" || r["h3"] != "found for h3" || r["v1"] != "ran v1" || r["v2"] != "ran v2" {
 				t.Errorf("the model saw %v", r)
 			}
 		}
@@ -417,10 +439,17 @@ func TestScope(t *testing.T) {
 	if strings.Contains(log.String(), line) {
 		t.Error("logged without a gate")
 	}
-	cfg.Runtime = runtimeOf(t, gate(func(*abi.ToolCall) *abi.Reply { return nil }))
+	watch := hook{name: "watch", hooks: []abi.Hook{{Phase: abi.ToolGate, Mode: abi.ModeObserve}}, answer: nothingToSay}
 	cfg.Anthropic.URL, cfg.OpenAI.URL, cfg.ChatGPT.URL = "http://127.0.0.1:1", "http://127.0.0.1:1", "http://127.0.0.1:1"
-	if _, err := s.With(cfg); err != nil {
-		t.Fatal(err)
+	rewrite := hook{name: "rewrite", hooks: []abi.Hook{{Phase: abi.BeforeToolExecute, Mode: abi.ModeTransform}}, answer: nothingToSay}
+	for n, h := range []hook{watch, rewrite} {
+		cfg.Runtime = runtimeOf(t, h)
+		if _, err := s.With(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(log.String(), line) != n {
+			t.Errorf("%s: logged %s", h.name, log.String())
+		}
 	}
 	start(t, "http://127.0.0.1:1", cfg)
 	if n := strings.Count(log.String(), line); n != 2 {

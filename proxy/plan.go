@@ -13,7 +13,6 @@ import (
 
 // plan is what a compaction replaces, made while the body of the request was there.
 type plan struct {
-	from, to       int
 	epoch          int
 	last           wire.Hash
 	id             string
@@ -27,8 +26,8 @@ type plan struct {
 	threshold, win int64
 }
 
-// planner returns a function that plans a compaction, which keeps no more of the request than that takes.
-func (x *exchange) planner() func(tokens int64) *plan {
+// planner returns a function that plans a compaction, or nothing where one is far away. Until it is called it keeps the request's body.
+func (x *exchange) planner() func() *plan {
 	c := x.s.cfg.Compaction
 	if c == nil || x.ln == nil || x.why != "" || x.req == nil || x.req.Fixed != "" || x.req.Text {
 		return nil
@@ -39,7 +38,7 @@ func (x *exchange) planner() func(tokens int64) *plan {
 		return nil // it is far away, and the body need not be kept
 	}
 	original, epoch, hashes := x.req, x.ln.Epoch, x.ln.Hashes
-	return func(int64) *plan {
+	return func() *plan {
 		r := edit(original, x.ln.State)
 		if epoch != x.ln.Epoch || r == nil {
 			return nil
@@ -51,7 +50,7 @@ func (x *exchange) planner() func(tokens int64) *plan {
 		if cut <= head || cut > len(hashes) || x.ln.Swap != nil && cut <= x.ln.Swap.To {
 			return nil
 		}
-		p := &plan{from: head, to: cut, epoch: x.ln.Epoch, last: hashes[cut-1], messages: sourceOf(r, head, cut), count: cut - head, id: rand.Text()}
+		p := &plan{epoch: x.ln.Epoch, last: hashes[cut-1], messages: sourceOf(r, head, cut), count: cut - head, id: rand.Text()}
 		p.fromID, p.toID = x.ln.Span(head, cut)
 		for i := head; i < cut; i++ {
 			p.removed += weigh(i)
@@ -88,7 +87,7 @@ func (x *exchange) consider(a *attached) {
 	if now.Before(a.waiting) || tokens < c.Policy.ThresholdTokens || !soon || a.ready != nil && !a.ready.stale {
 		return
 	}
-	p := x.plan(tokens)
+	p := x.plan()
 	if p == nil || !x.pays(a, p, tokens) {
 		return
 	}

@@ -1,12 +1,16 @@
 package proxy
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
@@ -31,8 +35,8 @@ type relay struct {
 	spent  wire.Usage
 	paid   []wire.Usage
 	ended  bool
-	// decided means that the calls of an answer of Chat were decided about.
-	decided bool
+	// decided is how many calls of an answer of Chat were decided about.
+	decided int
 }
 
 // errCut is an upstream that broke off.
@@ -54,12 +58,17 @@ func (x *exchange) transform(ctx context.Context, w http.ResponseWriter, resp *h
 		x.s.relayRaw(w, resp, nil)
 		return
 	}
+	x.transformStream(ctx, w, resp, body)
+}
+
+// transformStream relays a stream that is decoded.
+func (x *exchange) transformStream(ctx context.Context, w http.ResponseWriter, resp *http.Response, body io.Reader) {
 	head(w, resp, true) // its length is not known, even where the upstream knew it
 	l := &relay{x: x, out: newOutput(w, x.proto), write: wire.Rewriter{Protocol: x.proto}, body: x.current()}
 	stop := l.out.keepAlive(ctx)
 	defer stop()
 	_ = l.out.flush()
-	err = l.run(ctx, body)
+	err := l.run(ctx, body)
 	answer := l.merged()
 	x.guarded(ctx, func() { x.finish(context.WithoutCancel(ctx), answer, err == nil && ctx.Err() == nil) })
 	if err != nil {
@@ -123,7 +132,7 @@ func (l *relay) begin() {
 	l.stream = wire.NewStream(l.x.proto)
 	l.split = wire.Splitter{}
 	l.tail, l.kept, l.held, l.ended = nil, 0, holding{}, false
-	l.decided = false
+	l.decided = 0
 	if l.x.replaces {
 		l.vetted = &vetted{stream: wire.NewStream(l.x.proto)}
 	}
@@ -175,10 +184,21 @@ func (l *relay) taken(ctx context.Context, last bool) error {
 
 // take takes one event, and holds it if plugins have to see the whole answer first.
 func (l *relay) take(ctx context.Context, e wire.Event) error {
-	if l.vetted == nil {
+	switch {
+	case len(e.Raw) > maxHeld && (l.x.gates || len(l.x.hidden) > 0): // it may be a part of one, which is not read
+		return malformedError("an event is too large to be held")
+	case bytes.HasPrefix(e.Raw, []byte("\ufeff")): // some clients read what follows
+		return malformedError("it begins with a byte order mark")
+	case (l.ended || l.stream.Failed) && len(e.Data) > 0 && string(e.Data) != "[DONE]":
+		return nil // nothing follows the end
+	case l.vetted == nil:
 		return l.event(ctx, e)
 	}
 	now, ended := l.vetted.add(e)
+	if plugin := l.x.s.closedAt(abi.AfterInference); plugin != "" && l.vetted.size > maxHeld {
+		return malformedError("it is too large for plugin " + plugin + ", which fails closed")
+	}
+	l.write.Dirty = l.write.Dirty || l.vetted.stream.Failed // nothing of what was held is sent
 	if err := l.all(ctx, now); err != nil || !ended {
 		return err
 	}
@@ -196,8 +216,11 @@ func (l *relay) all(ctx context.Context, events []wire.Event) error {
 
 // vet has plugins see a part of the answer that is complete, and lets go of it, or of what they put in its place.
 func (l *relay) vet(ctx context.Context) error {
-	if l.vetted.open {
+	switch {
+	case l.vetted.open:
 		return nil
+	case l.vetted.stream.Unclear != "":
+		return malformedError(l.vetted.stream.Unclear)
 	}
 	blocks, err := l.x.vet(ctx, &l.vetted.stream.Answer)
 	if err != nil {
@@ -211,17 +234,23 @@ func (l *relay) vet(ctx context.Context) error {
 // event takes one event.
 func (l *relay) event(ctx context.Context, e wire.Event) error {
 	step := l.stream.Event(e)
+	if l.stream.Unclear != "" {
+		return malformedError(l.stream.Unclear)
+	}
+	l.write.ID = cmp.Or(l.write.ID, l.stream.ID)
 	first := len(l.parts) == 1
 	switch step.Kind {
 	case wire.Start:
-		if l.write.ID == "" {
-			l.write.ID = l.stream.ID
-		}
-		if !first {
+		switch {
+		case l.early(e):
+			return malformedError("it begins with a call")
+		case !first:
 			return nil
 		}
 	case wire.Other:
 		switch {
+		case l.early(e):
+			return malformedError("a call came without its events")
 		case !first && l.x.proto == wire.Responses && (e.Name == "response.in_progress" || e.Name == "response.queued"):
 			return nil
 		case l.x.proto == wire.Chat && len(l.held.events) > 0:
@@ -235,7 +264,9 @@ func (l *relay) event(ctx context.Context, e wire.Event) error {
 		l.ended = step.Kind == wire.End
 		return l.end(ctx, e)
 	case wire.Failure:
-		l.held = holding{}
+		if l.held = (holding{}); l.early(e) {
+			return malformedError("a call came without its events")
+		}
 	}
 	return l.out.events(l.write.Forward(e))
 }
@@ -251,14 +282,17 @@ func (l *relay) end(ctx context.Context, e wire.Event) error {
 		return l.chatEnd(ctx, e)
 	case !l.held.whole():
 		return malformedError("a call has no end")
-	case l.x.proto == wire.Responses && !l.write.Dirty: // else the list is written anew
-		for _, o := range wire.Output(e.Data) { // some servers may send no events of it
-			if o.Type == wire.TypeCall && !slices.ContainsFunc(l.stream.Blocks, func(b wire.Out) bool { return b.ID == o.ID }) && l.holds(&o) {
-				return malformedError("a call came without its events")
-			}
-		}
+	case l.x.proto == wire.Responses && !l.write.Dirty && slices.ContainsFunc(wire.Output(e.Data), l.unseen): // else the list is written anew
+		return malformedError("a call or a text came without its events")
 	}
 	return nil
+}
+
+// unseen reports whether a block at the end of an answer is none that came before: some servers may send no events of it.
+func (l *relay) unseen(o wire.Out) bool {
+	return (l.vetted != nil || o.Type == wire.TypeCall && l.holds(&o)) && !slices.ContainsFunc(l.stream.Blocks, func(b wire.Out) bool {
+		return b.Type == o.Type && b.Text == o.Text && reflect.DeepEqual(b.Call(), o.Call())
+	})
 }
 
 // malformedError is why an answer cannot be relayed while plugins decide about its calls.

@@ -232,7 +232,10 @@ func TestRedacted_sides(t *testing.T) {
 	l, db := &leaks{}, memstore.New()
 	up := newTape(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
 	var broken error
-	s := start(t, up.URL, l.config(t, db, masking(func() error { return broken })))
+	mask := masking(func() error { return broken })
+	cfg := l.config(t, db, mask)
+	cfg.Runtime = runtimeOf(t, mask, noRm()) // a gate takes no request out of the other's sight
+	s := start(t, up.URL, cfg)
 	header := []string{"X-Claude-Code-Session-Id", "s1"}
 	const say = `{"role":"user","content":"the key is ` + hunter + `"}`
 	const tool = `"tools":[{"name":"bash","input_schema":{"type":"object"}}]`
@@ -241,6 +244,7 @@ func TestRedacted_sides(t *testing.T) {
 		"title":    {"/v1/messages", `{"model":"m","max_tokens":9,"messages":[` + say + `]}`},
 		"count":    {"/v1/messages/count_tokens", `{"model":"m","messages":[` + say + "," + result + `],` + tool + `}`},
 		"string":   {"/v1/responses", `{"model":"m","input":"the key is ` + hunter + `"}`},
+		"tools":    {"/v1/responses", `{"model":"m","input":"the key is ` + hunter + `","tools":[{"type":"function","name":"bash"}]}`},
 		"stateful": {"/v1/responses", `{"model":"m","previous_response_id":"r","input":[` + say + `],` + tool + `}`},
 		"summary":  {"/v1/messages", `{"model":"m","max_tokens":9,"messages":[` + say + "," + result + `]}`},
 	} {
@@ -261,5 +265,31 @@ func TestRedacted_sides(t *testing.T) {
 	}
 	if contains(l.log.Bytes(), hunter) {
 		t.Errorf("the log has it: %s", l.log.Bytes())
+	}
+}
+
+// Of what plugins do to a request besides a conversation only the texts count that they replace: it keeps its model and its tools, nothing is
+// added, and it is not stopped.
+func TestSides_texts(t *testing.T) {
+	t.Parallel()
+	model := "other"
+	hooks := []abi.Hook{{Phase: abi.BeforeInference, Mode: abi.ModeGate, OnFailure: abi.FailRun}, {Phase: abi.AfterToolExecute, Mode: abi.ModeGate, OnFailure: abi.FailRun}}
+	up := newTape(t, nothing)
+	s := start(t, up.URL, proxy.Config{Runtime: runtimeOf(t, hook{name: "more", hooks: hooks, answer: func(e *abi.Event) (*abi.Reply, error) {
+		r := &abi.Reply{Effects: []abi.Effect{
+			{Type: abi.EffectOverrideInference, Override: &abi.InferenceOverride{Model: &model}},
+			{Type: abi.EffectExcludeTools, Tools: []string{"bash"}},
+			{Type: abi.EffectAddContext, Context: &abi.ContextMessage{Key: "k", Content: []abi.ContentBlock{abi.Text("more")}}},
+			{Type: abi.EffectStop, Code: "no", Detail: "enough"},
+		}}
+		if e.Result != nil {
+			r.Effects = append(r.Effects, abi.Effect{Type: abi.EffectReplaceResult, Result: &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text("***")}}})
+		}
+		return r, nil
+	}})})
+	body := `{"model":"m","messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"bash","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"` + hunter + `"}]}],"tools":[{"name":"bash"}]}`
+	resp, got := post(t, s.url+"/v1/messages/count_tokens", body)
+	if sent, _ := up.last(); resp.StatusCode != http.StatusOK || string(sent) != strings.Replace(body, hunter, "***", 1) {
+		t.Errorf("%s %s: sent %s", resp.Status, got, sent)
 	}
 }

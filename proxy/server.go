@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
@@ -69,13 +68,13 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		s.slots = make(chan struct{}, cfg.Compaction.Concurrent)
 	}
 	s.tasks.Go(s.trim)
-	s.tellScope(ctx)
+	s.logScope(ctx)
 	return s, nil
 }
 
-// tellScope logs at load what gates cannot do here.
-func (s *Server) tellScope(ctx context.Context) {
-	if rt := s.cfg.Runtime; rt != nil && rt.Transforms(abi.ToolGate) {
+// logScope logs at load what gates cannot do here.
+func (s *Server) logScope(ctx context.Context) {
+	if rt := s.cfg.Runtime; rt != nil && rt.CanRewrite() {
 		s.cfg.Logger.WarnContext(ctx, "proxy_provider_tools_not_gated", "hint", "tools that run at the provider, as web search, are seen by gates and not blocked: switch them off in the agent")
 	}
 }
@@ -92,7 +91,7 @@ func (s *Server) With(cfg Config) (*Server, error) {
 		return nil, errors.New("proxy: Config.Compaction: cannot be turned on or off while lanes continue")
 	}
 	next := &Server{cfg: cfg, shared: s.shared, acts: s.acts || cfg.acts()}
-	next.tellScope(s.ctx)
+	next.logScope(s.ctx)
 	return next, nil
 }
 

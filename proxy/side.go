@@ -29,8 +29,8 @@ func (x *exchange) count(ctx context.Context) {
 	}
 	if x.s.closedAt(abi.BeforeInference, abi.AfterToolExecute) != "" {
 		x.ln, x.fresh = &lane.Lane{State: &st}, upTo(known, x.items)
+		defer func() { x.ln = nil }()
 		x.actOnTexts(ctx, x.attach())
-		x.ln = nil
 	}
 	x.apply(&st, &x.s.stats.counted)
 }
@@ -43,7 +43,7 @@ func (x *exchange) actOnTexts(ctx context.Context, a *attached) {
 		return
 	}
 	x.messages()
-	_, err := x.results(ctx, a)
+	_, err := x.results(ctx, a, x.edits)
 	if err == nil && len(rt.Order(abi.BeforeInference)) > 0 {
 		var out phases.Outcome
 		if out, err = rt.Fire(ctx, a.state, phases.Frame{Phase: abi.BeforeInference, Run: x.identity(), Messages: x.flat(), Request: x.inference}); err == nil {

@@ -193,7 +193,7 @@ func (c *clientKey) ask(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// settle counts what was billed in the place of the estimate.
+// settle counts what was billed instead of the estimate.
 func (c *clientKey) settle(u *abi.Usage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

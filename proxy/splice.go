@@ -27,7 +27,7 @@ func (x *exchange) splices(r *wire.Request, st *lane.State) []wire.Splice {
 	return e.out
 }
 
-// edit returns a request with what plugins put in the place of its texts, item for item: what they took out is in no summary. It returns nil
+// edit returns a request with what plugins replaced its texts by, item for item: what they took out is in no summary. It returns nil
 // where that cannot be read.
 func edit(r *wire.Request, st *lane.State) *wire.Request {
 	e := &editor{r: r}

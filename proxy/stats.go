@@ -64,9 +64,9 @@ type LaneReport struct {
 	Money    Money         `json:"money"`
 }
 
-func moneyOf(l *money.Ledger) Money {
-	m := Money{Ledger: *l, MachineError: l.Error()}
-	if without, compacting, known := l.Savings(); known && l.Paid.Calls > 0 {
+func moneyOf(l *money.Ledger, missed float64) Money {
+	m := Money{Ledger: *l, MachineError: l.Error(missed)}
+	if without, compacting := l.Savings(); m.MachineError <= money.MaxError && l.Paid.Calls > 0 {
 		m.SavedWithout, m.SavedCompacting = &without, &compacting
 	}
 	return m
@@ -88,6 +88,7 @@ func (s *Server) Report() *Report {
 		r.Counts[name] = n.Load()
 	}
 	var total money.Ledger
+	var missed float64
 	s.lanes.All(func(l *lane.Lane) {
 		l.Lock()
 		defer l.Unlock()
@@ -95,12 +96,13 @@ func (s *Server) Report() *Report {
 			return
 		}
 		total.Add(&l.Money.Ledger)
+		missed += l.Money.Missed()
 		r.Lanes = append(r.Lanes, LaneReport{
 			ID: l.ID, Parent: l.Parent, Protocol: l.Key.Protocol, Session: l.Key.Session, Agent: l.Key.Agent, Epoch: l.Epoch,
-			Calls: l.Calls, Runs: l.Runs, Swaps: l.Swaps, Items: len(l.Hashes), Money: moneyOf(&l.Money.Ledger),
+			Calls: l.Calls, Runs: l.Runs, Swaps: l.Swaps, Items: len(l.Hashes), Money: moneyOf(&l.Money.Ledger, l.Money.Missed()),
 		})
 	})
-	r.Total = moneyOf(&total)
+	r.Total = moneyOf(&total, missed)
 	c.mu.Lock()
 	r.Side = c.sides
 	c.mu.Unlock()

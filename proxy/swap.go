@@ -94,7 +94,7 @@ func (x *exchange) put(ctx context.Context, a *attached, s *summary) {
 	})
 	x.ln.Swaps++
 	x.ln.CallsAtSwap = x.ln.Calls
-	x.swapped = true
+	x.ln.Money.Swaps++
 	x.s.stats.swaps.Add(1)
 	x.s.cfg.Logger.InfoContext(ctx, "compaction_swapped", "lane", x.ln.ID, "items", sw.To-sw.From, "tokens_removed", sw.Removed, "tokens_added", sw.Tokens)
 	if rt := x.s.cfg.Runtime; rt != nil && len(rt.Order(abi.AfterCompaction)) > 0 {

@@ -114,7 +114,7 @@ func TestSwap(t *testing.T) {
 	t.Parallel()
 	for _, p := range []wire.Protocol{wire.Messages, wire.Responses, wire.Chat} {
 		for _, shape := range []struct{ turns, rounds int }{{6, 10}, {1, 60}} {
-			if shape.turns == 1 && p != wire.Messages {
+			if shape.turns == 1 && (p != wire.Messages || proxy.UnderRace) { // make test-plain has all
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%dx%d", p, shape.turns, shape.rounds), func(t *testing.T) {

@@ -172,10 +172,14 @@ func settle(tb testing.TB, s *stand) {
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	l := &upstreamLog{t: t, proto: wire.Messages}
-	up := fake(t, work(l, 1000))
+	overflows(t, fake(t, work(l, 1000)).URL())
+}
+
+func overflows(t *testing.T, upstream string) {
+	t.Helper()
 	p := policy()
 	p.Expected, p.Policy.WindowTokens = 8, 1_000_000
-	s := start(t, up.URL(), proxy.Config{Compaction: p})
+	s := start(t, upstream, proxy.Config{Compaction: p})
 	a := newAgent(t, wire.Messages, s.url, true, "X-Session-Id", "s")
 	a.say("go")
 	for s.Report().Counts["compactions"] == 0 {

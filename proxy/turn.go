@@ -45,7 +45,7 @@ func edited(list []abi.Message, e lane.Edit) {
 	}
 }
 
-// flat are the messages that the model sees: with a compaction in the place of those that it replaces.
+// flat are the messages that the model sees: with a compaction instead of those that it replaces.
 func (x *exchange) flat() []abi.Message {
 	sw := x.ln.Swap
 	if sw == nil || sw.To > len(x.ln.Messages) {

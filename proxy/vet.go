@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -46,6 +47,9 @@ func (x *exchange) vet(ctx context.Context, a *wire.Answer) ([]wire.Out, error) 
 	default:
 		return nil, nil
 	}
+	if a.Fixed() {
+		return nil, malformedError(fixedCall)
+	}
 	return blocksOf(x.proto, a, &m), nil
 }
 
@@ -75,9 +79,16 @@ func blocksOf(p wire.Protocol, a *wire.Answer, m *abi.Message) (out []wire.Out) 
 			c.ID = strings.ReplaceAll(c.ID, "-", "") // a new id has a UUID
 		}
 		o := wire.Out{Type: wire.TypeCall, ID: c.ID, Name: c.Name, Args: wire.Marshal(c.Arguments)}
-		if i := slices.IndexFunc(a.Blocks, func(b wire.Out) bool { return b.ID == c.ID && b.Custom }); i >= 0 {
+		if i := slices.IndexFunc(a.Blocks, func(b wire.Out) bool { return b.ID == c.ID && (b.Custom || b.Item) }); i >= 0 {
 			text, _ := c.Arguments.(string)
-			o.Custom, o.Args = true, []byte(text)
+			switch b := &a.Blocks[i]; {
+			case b.Custom:
+				o.Custom, o.Args = true, []byte(text)
+			case bytes.Equal(wire.Marshal(b.Call()), wire.Marshal(&c)):
+				o = *b
+			default:
+				continue // it cannot be written anew
+			}
 		}
 		add(o)
 	}
@@ -95,23 +106,29 @@ type vetted struct {
 	blocks []int // index of the block, -1 for none
 	size   int
 	begun  bool
-	open   bool // too much came, or it failed: events go on as they come
+	open   bool // too much came, or it failed: events pass as they come
 }
 
-// add takes an event, and returns what goes on now, and whether the part has ended.
+// add takes an event, and returns those that pass now, and whether the part has ended.
 func (v *vetted) add(e wire.Event) (now []wire.Event, ended bool) {
 	step := v.stream.Event(e)
-	if v.open || !v.begun {
-		v.begun = v.begun || step.Kind == wire.Start
-		v.open = v.open || step.Kind == wire.Failure
+	switch {
+	case v.open:
+		return []wire.Event{e}, false
+	case step.Kind == wire.Failure: // what came of the answer no plugin has seen
+		v.open, v.events = true, nil
+		return []wire.Event{e}, false
+	case !v.begun && (step.Kind == wire.Start || step.Kind == wire.Other):
+		v.begun = step.Kind == wire.Start
 		return []wire.Event{e}, false
 	}
+	v.begun = true
 	block := -1
 	if step.Block != nil {
 		block = step.Block.Index
 	}
 	v.events, v.kinds, v.blocks = append(v.events, e), append(v.kinds, step.Kind), append(v.blocks, block)
-	if v.size += len(e.Raw); v.size > maxHeld || step.Kind == wire.Failure {
+	if v.size += len(e.Raw); v.size > maxHeld {
 		v.open = true
 		now, v.events = v.events, nil
 	}

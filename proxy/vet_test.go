@@ -141,3 +141,58 @@ func TestReplaced_refused(t *testing.T) {
 		}
 	})
 }
+
+// What a plugin at after_inference that fails closed has not seen the client does not get, however the answer comes: text before or without the
+// beginning, text at the end alone or behind it, before an error, too much of it, and bytes that cannot be read.
+func TestReplaced_unseen(t *testing.T) {
+	t.Parallel()
+	const secret = "the secret plan"
+	text := func(s string) string {
+		return events(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`+s+`"}}`, `{"type":"content_block_stop","index":0}`)
+	}
+	end := events(`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":5}}`, `{"type":"message_stop"}`)
+	chat := func(s string) string {
+		return `{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"` + s + `"},"finish_reason":null}]}`
+	}
+	const item = `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"` + secret + `"}]}`
+	const stop = `{"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
+	for name, c := range map[string]struct {
+		path, ask, answer, encoding string
+		refused                     bool
+	}{
+		"messages":                   {"/v1/messages", hello, events(begunMessage) + text(secret) + end, "", false},
+		"messages, no beginning":     {"/v1/messages", hello, text(secret) + end, "", false},
+		"messages, in the beginning": {"/v1/messages", hello, events(strings.Replace(begunMessage, `"content":[]`, `"content":[{"type":"text","text":"`+secret+`"}]`, 1)) + end, "", true},
+		"messages, behind the end":   {"/v1/messages", hello, events(begunMessage) + end + text(secret), "", false},
+		"messages, an error":         {"/v1/messages", hello, events(begunMessage) + text(secret) + events(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`) + text(secret) + end, "", true},
+		"messages, too much":         {"/v1/messages", hello, events(begunMessage) + strings.Repeat(text(secret+strings.Repeat("x", 64<<10)), 130) + end, "", true},
+		"messages, an encoding":      {"/v1/messages", hello, text(secret), "unknown", true},
+		"responses, only the end":    {"/v1/responses", respHello, events(`{"type":"response.created","response":{"id":"r"}}`, `{"type":"response.completed","response":{"id":"r","status":"completed","output":[`+item+`]}}`), "", true},
+		"chat, in the first chunk":   {"/v1/chat/completions", chatHello, events(chat(secret), stop, "[DONE]"), "", false},
+		"chat, no beginning":         {"/v1/chat/completions", chatHello, strings.ReplaceAll(events(chat(secret), chat(secret), stop, "[DONE]"), `"id":"c",`, ""), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			up := newTape(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", sseType)
+				if c.encoding != "" {
+					w.Header().Set("Content-Encoding", c.encoding)
+				}
+				_, _ = w.Write([]byte(c.answer))
+			})
+			s := start(t, up.URL, proxy.Config{Runtime: runtimeOf(t, answers(abi.FailRun, func(r *abi.Response) (*abi.Message, error) {
+				if text := r.Message.Text(); strings.Contains(text, secret) {
+					return &abi.Message{Content: []abi.ContentBlock{abi.Text(strings.ReplaceAll(text, secret, "***"))}}, nil
+				}
+				return nil, nil
+			}))})
+			resp, got := post(t, s.url+c.path, c.ask)
+			if contains(got, secret) || len(got) == 0 {
+				t.Errorf("the client got %s %.2000s", resp.Status, got)
+			}
+			if refused := contains(got, "error") || contains(got, "failed"); refused != c.refused {
+				t.Errorf("refused is %t: %.2000s", refused, got)
+			}
+		})
+	}
+}

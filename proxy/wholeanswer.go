@@ -23,14 +23,7 @@ func (x *exchange) transformWhole(ctx context.Context, w http.ResponseWriter, re
 		a, err = wire.ParseAnswer(x.proto, plain)
 	}
 	if err != nil || len(raw) > wire.MaxBody {
-		x.s.stats.unread.Add(1)
-		if plugin := x.s.failsClosed(); plugin != "" {
-			x.s.refuse(ctx, w, x.proto, plugin)
-			return
-		}
-		head(w, resp, false)
-		_, _ = w.Write(raw)
-		_, _ = io.Copy(w, resp.Body) // what is beyond the limit
+		x.unread(ctx, w, resp, raw, plain)
 		return
 	}
 	parts, last, changed := x.wholeParts(ctx, a, plain)
@@ -64,6 +57,22 @@ func (x *exchange) transformWhole(ctx context.Context, w http.ResponseWriter, re
 	x.guarded(ctx, func() { x.finish(context.WithoutCancel(ctx), &merged, werr == nil && ctx.Err() == nil) })
 }
 
+// unread relays an answer that is no JSON: clients that asked for a stream read it as one.
+func (x *exchange) unread(ctx context.Context, w http.ResponseWriter, resp *http.Response, raw, plain []byte) {
+	if x.stream && len(plain) > 0 && len(raw) <= wire.MaxBody {
+		x.transformStream(ctx, w, resp, bytes.NewReader(plain))
+		return
+	}
+	x.s.stats.unread.Add(1)
+	if plugin := x.s.failsClosed(); plugin != "" {
+		x.s.refuse(ctx, w, x.proto, plugin)
+		return
+	}
+	head(w, resp, false)
+	_, _ = w.Write(raw)
+	_, _ = io.Copy(w, resp.Body) // what is beyond the limit
+}
+
 // head2 copies a head for a body of another length.
 func head2(w http.ResponseWriter, resp *http.Response, n int) {
 	resp.Header.Set("Content-Length", strconv.Itoa(n))
@@ -79,10 +88,17 @@ func (x *exchange) wholeParts(ctx context.Context, a *wire.Answer, body []byte) 
 		p := &part{answer: a, removed: map[string]verdict{}}
 		l.parts = append(l.parts, p)
 		x.vetWhole(ctx, a, &changed)
+		if a.Unclear == "" && x.refusal == "" && l.judgeWhole(ctx, p) {
+			if changed = true; a.Fixed() {
+				a.Unclear = fixedCall
+			}
+		}
+		if a.Unclear != "" {
+			x.refusal = "mortise: " + malformedError(a.Unclear).Error()
+		}
 		if x.refusal != "" {
 			return l.parts, nil, true
 		}
-		changed = l.judgeWhole(ctx, p) || changed
 		if !l.continues(p) {
 			return l.parts, body, changed
 		}
@@ -100,7 +116,7 @@ func (x *exchange) wholeParts(ctx context.Context, a *wire.Answer, body []byte) 
 
 // vetWhole has plugins see a part of an answer before its calls are judged.
 func (x *exchange) vetWhole(ctx context.Context, a *wire.Answer, changed *bool) {
-	if !x.replaces || a.Failed {
+	if !x.replaces || a.Failed || a.Unclear != "" {
 		return
 	}
 	blocks, err := x.vet(ctx, a)

@@ -157,7 +157,7 @@ func (p *Proxy) result(ctx context.Context, m *message, c *call) []byte {
 	return out
 }
 
-// maxTasks is how many tasks are remembered. Of others plugins see the result, and not what was called.
+// maxTasks is how many tasks are remembered, the newest. Of others plugins see the result, and not what was called.
 const maxTasks = 1024
 
 // started remembers a call that the server executes as a task: the result comes later, under another id.
@@ -170,13 +170,7 @@ func (p *Proxy) started(m *message, c *call) {
 	if at, ok := m.fields["result"]; ok && json.Unmarshal(at.of(m.data), &r) == nil && r.Task.ID != "" {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for id := range p.tasks {
-			if len(p.tasks) < maxTasks {
-				break
-			}
-			delete(p.tasks, id)
-		}
-		p.tasks[r.Task.ID] = &call{tool: c.tool, input: c.input}
+		p.tasks = append(p.tasks[max(0, len(p.tasks)-maxTasks+1):], task{r.Task.ID, &call{tool: c.tool, input: c.input}})
 	}
 }
 

@@ -34,10 +34,10 @@ type Proxy struct {
 
 	mu sync.Mutex
 	// held are calls that plugins look at, asked the requests that the server has and has not answered, by id; tasks are calls whose
-	// result comes later, by the id of the task.
+	// result comes later, the oldest first.
 	held  map[string]*held
 	asked map[string]asked
-	tasks map[string]*call
+	tasks []task
 
 	toServer, toClient *writer
 	// gates are calls on their way to the server, results answers on their way to the client.
@@ -72,6 +72,12 @@ type call struct {
 	input any
 }
 
+// task is a call that the server executes as a task.
+type task struct {
+	id   string
+	call *call
+}
+
 // asked is a request that the server has: a call, one for a page of tools, or another one.
 type asked struct {
 	call *call
@@ -99,7 +105,7 @@ func New(cfg Config) (*Proxy, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Proxy{cfg: cfg, held: map[string]*held{}, asked: map[string]asked{}, tasks: map[string]*call{}}, nil
+	return &Proxy{cfg: cfg, held: map[string]*held{}, asked: map[string]asked{}}, nil
 }
 
 // Run copies until a side ends. The caller closes the streams of the other one then.
@@ -232,8 +238,10 @@ func (p *Proxy) asks(m *message, a asked) {
 func (p *Proxy) task(id string) *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.tasks[id]; c != nil {
-		return c
+	for _, t := range slices.Backward(p.tasks) {
+		if t.id == id {
+			return t.call
+		}
 	}
 	return &call{}
 }

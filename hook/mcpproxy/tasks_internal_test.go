@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/hook"
 )
 
-// A server that starts tasks without end does not fill the memory.
+// A server that starts tasks without end does not fill the memory, and the newest ones are known.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	p, err := New(Config{Engine: &hook.Engine{}})
@@ -21,7 +21,9 @@ func TestTasks(t *testing.T) {
 		}
 		p.started(m, &call{tool: "x"})
 	}
-	if c := p.task(fmt.Sprintf("t%d", 3*maxTasks-1)); len(p.tasks) != maxTasks || c.tool != "x" {
-		t.Errorf("%d tasks, %+v", len(p.tasks), c)
+	for i := range 3 * maxTasks {
+		if c := p.task(fmt.Sprintf("t%d", i)); len(p.tasks) != maxTasks || (c.tool == "x") != (i >= 2*maxTasks) {
+			t.Fatalf("%d tasks, number %d is %+v", len(p.tasks), i, c)
+		}
 	}
 }

@@ -1,12 +1,15 @@
 package lane
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/thread"
 )
 
@@ -69,20 +72,23 @@ func (s *Set) Save(ctx context.Context, l *Lane) (err error) {
 		l.Kept = end
 		err = s.log.write(ctx, l.State, thread.Commit{Append: l.unkept(kept, end), Run: l.Latest, Events: l.Events}, l.Marker)
 		if err == nil {
-			l.Marker, l.Events = nil, nil
+			l.Marker, l.Events, l.unsure = nil, nil, nil
 			l.base = l.State.copy()
 			l.forget()
 			return nil
 		}
-		l.Kept = kept
 		if !errors.Is(err, errStale) {
+			l.unsure = l.written()
+			l.Kept = kept
 			break
 		}
+		l.Kept = kept
 		var theirs *State
 		if theirs, err = s.log.read(ctx, l.ID); err != nil {
 			break
 		}
 		switch {
+		case l.acknowledged(theirs):
 		case theirs == nil: // it was deleted
 			l.Version, l.Kept, l.base = 0, 0, &State{}
 		case diverged(l.Hashes, theirs.Hashes):
@@ -95,6 +101,36 @@ func (s *Set) Save(ctx context.Context, l *Lane) (err error) {
 		s.cfg.Failed(err)
 	}
 	return err
+}
+
+// unsure is what was written when the store did not answer: it may be there all the same.
+type unsure struct {
+	raw    []byte
+	marker *compaction.Marker
+	events int
+}
+
+func (l *Lane) written() *unsure {
+	next := *l.State
+	next.Version++
+	raw, _ := json.Marshal(&next)
+	return &unsure{raw, l.Marker, len(l.Events)}
+}
+
+// acknowledged reports whether what the store has of a lane is what this process wrote and took for lost. Then that is written.
+func (l *Lane) acknowledged(theirs *State) bool {
+	u := l.unsure
+	if u == nil || theirs == nil {
+		return false
+	}
+	if raw, err := json.Marshal(theirs); err != nil || !bytes.Equal(raw, u.raw) {
+		return false
+	}
+	if l.Marker == u.marker {
+		l.Marker = nil
+	}
+	l.Version, l.Kept, l.base, l.Events, l.unsure = theirs.Version, theirs.Kept, theirs.copy(), l.Events[u.events:], nil
+	return true
 }
 
 // forget drops the messages that a compaction replaces and the log has: the client sends them again and again, and the model does not see them.
@@ -135,6 +171,8 @@ func (l *Lane) keptID(m *abi.Message) string { return fmt.Sprintf("e%d/%s", l.Ep
 
 // Messages returns messages of a lane's thread, by their numbers from 1.
 func (s *Set) Messages(ctx context.Context, id string, from uint64, limit int) ([]abi.Message, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
 	return s.log.messages(ctx, id, from, limit)
 }
 

@@ -34,9 +34,10 @@ type Lane struct {
 	digests []uint64
 	// before is what the lane was before its latest request.
 	before before
-	// base is the state as it is in the store.
-	base *State
-	view atomic.Pointer[view]
+	// base is the state as it is in the store, unsure what may be there.
+	base   *State
+	unsure *unsure
+	view   atomic.Pointer[view]
 }
 
 // Lock holds the lane for one request.
@@ -76,7 +77,8 @@ type before struct {
 	edits   []Edit
 }
 
-// Back forgets the latest request, which did not go to the provider: the same again is as new as it was.
+// Back restores the hashes, the edits and the open answer from before the latest request, which did not go to the provider: the same again is a
+// new request.
 func (l *Lane) Back() {
 	b := &l.before
 	l.Hashes, l.digests, l.Open, l.Edits = b.hashes, b.digests, b.open, b.edits

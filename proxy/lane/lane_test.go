@@ -2,12 +2,15 @@ package lane_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/phases/state"
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/money"
@@ -266,5 +269,109 @@ func TestTexts(t *testing.T) {
 	set.Rest(now.Add(time.Minute))
 	if texts() != 0 {
 		t.Error("the texts are still there")
+	}
+}
+
+// late is a store that writes what it reports as failed, and that does not answer while it hangs.
+type late struct {
+	*memstore.Store
+
+	fails, hangs bool
+}
+
+func (l *late) Apply(ctx context.Context, b store.Batch) (uint64, error) {
+	n, err := l.Store.Apply(ctx, b)
+	if l.fails && err == nil {
+		return 0, context.DeadlineExceeded
+	}
+	return n, err
+}
+
+func (l *late) Read(ctx context.Context, id string, q store.Query) (store.Snapshot, error) {
+	if l.hangs {
+		<-ctx.Done()
+		return store.Snapshot{}, ctx.Err()
+	}
+	return l.Store.Read(ctx, id, q)
+}
+
+// A write that landed and was reported as failed is no other process's: nothing of it counts twice, whether the next request or the next save
+// finds it.
+func TestLanded(t *testing.T) {
+	t.Parallel()
+	for _, found := range []bool{true, false} {
+		db, now := &late{Store: memstore.New()}, time.Unix(1_800_000_000, 0)
+		set := lane.NewSet(lane.Config{Store: db, Now: func() time.Time { return now }})
+		k := &lane.Key{Protocol: wire.Messages, Session: "s", Kind: lane.Main}
+		count := func(l *lane.Lane) {
+			l.Calls++
+			n, _ := lane.Unpack(l.Plugins).Values["count"].(int64)
+			l.Plugins = lane.Pack(state.Image{Values: map[string]any{"count": n + 1}})
+			if l.Money == nil {
+				l.Money = &money.Account{}
+			}
+			l.Money.Paid.Units++
+			l.Events = append(l.Events, compaction.Event{Kind: compaction.EventStarted, Thread: l.ID, AttemptID: fmt.Sprint(l.Calls)})
+		}
+		l, _ := find(t, set, k, "a")
+		for i, fails := range []bool{false, true, false} {
+			count(l)
+			if i == 2 && found {
+				l.Unlock()
+				if l, _ = find(t, set, k, "a b c"); l.Calls != 3 {
+					t.Errorf("%d calls", l.Calls)
+				}
+			}
+			db.fails = fails
+			if err := set.Save(t.Context(), l); (err != nil) != fails {
+				t.Fatal(err)
+			}
+		}
+		id := l.ID
+		l.Unlock()
+		l, _ = find(t, stored(t, db, &now), k, "a b c")
+		if n := lane.Unpack(l.Plugins).Values["count"]; l.ID != id || l.Calls != 3 || n != int64(3) || l.Money.Paid.Units != 3 {
+			t.Errorf("found %t: %d calls, %v, %v units of %s", found, l.Calls, n, l.Money.Paid.Units, l.ID)
+		}
+		l.Unlock()
+		if log := logOf(t, db, id); len(log) != map[bool]int{false: 1, true: 3}[found] {
+			t.Errorf("the log is %v", log)
+		}
+		if st, _, err := thread.On(db).State(t.Context(), id); err != nil || len(st.Markers) != 0 {
+			t.Errorf("%+v %v", st, err)
+		}
+	}
+}
+
+// Messages that are recalled from a store that does not answer are waited for no longer than what else is asked of it.
+func TestMessages_hang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		set := lane.NewSet(lane.Config{Store: &late{Store: memstore.New(), hangs: true}})
+		if _, err := set.Messages(t.Context(), "x", 1, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+// What a request changed that did not go to the provider is undone: the same again is fresh, and has neither edits nor texts of the first time.
+func TestBack(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	set := lane.NewSet(lane.Config{Now: func() time.Time { return now }})
+	k := &lane.Key{Protocol: wire.Messages, Session: "s", Kind: lane.Main}
+	l, _ := find(t, set, k, "a")
+	l.Answer, l.Edits = []string{wire.AnswerKey([]wire.Out{{Type: wire.TypeText, Text: "b"}})}, []lane.Edit{{Item: 0, Text: "kept"}}
+	l.Unlock() // and its answer was delivered
+	l, _ = find(t, set, k, "a b c")
+	l.Open, l.Edits = true, append(l.Edits, lane.Edit{Item: 2, Text: "gone"})
+	l.Messages[2][0].Content[0].Text = "masked"
+	l.Back()
+	if l.Open || len(l.Hashes) != 1 || len(l.Edits) != 1 || l.Edits[0].Text != "kept" || l.Messages != nil {
+		t.Errorf("%+v, messages %v", l.State, l.Messages)
+	}
+	l.Unlock()
+	if l, change := find(t, set, k, "a b c"); change != lane.Grow || !slices.Equal(l.Fresh, []int{1, 2}) || l.Messages[2][0].Text() != "c" {
+		t.Errorf("%s, fresh are %v, %v", change, l.Fresh, l.Messages)
 	}
 }

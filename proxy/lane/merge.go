@@ -45,6 +45,9 @@ func diverged(a, b []proxywire.Hash) bool {
 // absorb takes in what another process has saved of a lane: what this one has changed since it read the lane stays, next to what the
 // other one has.
 func (l *Lane) absorb(theirs *State) {
+	if l.acknowledged(theirs) {
+		return
+	}
 	base, mine := l.base, l.State
 	out := theirs.copy()
 	if len(mine.Hashes) >= len(theirs.Hashes) && !reflect.DeepEqual(mine.Hashes, base.Hashes) {

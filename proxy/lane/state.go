@@ -101,7 +101,7 @@ type Graft struct {
 	// At is the index of the client's first item of the answer, Keys are those of its items.
 	At   int      `json:"at"`
 	Keys []string `json:"keys"`
-	// Items are what the provider gets in the place of the client's.
+	// Items are what the provider gets instead of the client's.
 	Items []json.RawMessage `json:"items"`
 	// Results are added to the item behind them: blocks of a message of Anthropic.
 	Results []json.RawMessage `json:"results,omitempty"`

@@ -44,27 +44,25 @@ type Ledger struct {
 	Estimated int64 `json:"estimated,omitempty"`
 	Swaps     int64 `json:"swaps,omitempty"`
 	Uncounted int64 `json:"uncounted,omitempty"`
-	// Missed is by how many units the machine misses the accounts of a sum, added up: errors of several must not cancel out.
-	Missed float64 `json:"-"`
 }
 
-// maxError is from which error of the machine on a saving is not known.
-const maxError = 0.05
+// MaxError is from which error of the machine on a saving is not known.
+const MaxError = 0.05
 
-// Error is the share by which the machine misses what was paid.
-func (l *Ledger) Error() float64 {
+// Missed is by how many units the machine misses what was paid. Of several accounts these are added up: they must not cancel out.
+func (l *Ledger) Missed() float64 { return math.Abs(l.Machine.Units - l.Paid.Units) }
+
+// Error is the share of what was paid that was missed.
+func (l *Ledger) Error(missed float64) float64 {
 	if l.Paid.Units == 0 {
 		return 0
 	}
-	return l.missed() / l.Paid.Units
+	return missed / l.Paid.Units
 }
 
-func (l *Ledger) missed() float64 { return max(l.Missed, math.Abs(l.Machine.Units-l.Paid.Units)) }
-
-// Savings are units saved against both worlds, less the proxy's own bill. They may be negative. Known is false where
-// the machine misses the bill by more than 5 %.
-func (l *Ledger) Savings() (without, compacting float64, known bool) {
-	return l.Without.Units - l.Machine.Units - l.Own.Units, l.Compacting.Units - l.Machine.Units - l.Own.Units, l.Error() <= maxError
+// Savings are units saved against both worlds, less the proxy's own bill. They may be negative.
+func (l *Ledger) Savings() (without, compacting float64) {
+	return l.Without.Units - l.Machine.Units - l.Own.Units, l.Compacting.Units - l.Machine.Units - l.Own.Units
 }
 
 // Add adds another ledger.
@@ -74,7 +72,6 @@ func (l *Ledger) Add(o *Ledger) { l.plus(o, 1) }
 func (l *Ledger) Subtract(o *Ledger) { l.plus(o, -1) }
 
 func (l *Ledger) plus(o *Ledger, sign int64) {
-	l.Missed += float64(sign) * o.missed()
 	for _, p := range []struct{ to, from *Totals }{
 		{&l.Paid, &o.Paid}, {&l.Own, &o.Own}, {&l.Machine, &o.Machine}, {&l.Without, &o.Without}, {&l.Compacting, &o.Compacting},
 	} {

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -36,6 +37,9 @@ type Out struct {
 	Raw    []byte
 	Custom bool
 	Server bool
+	// Item means a call that cannot be written anew: that of a built-in tool of Responses which the client executes, as a shell (its name is that
+	// of the tool, and its arguments are all of the item), or a function_call of Chat, which has no id.
+	Item bool
 }
 
 // Call returns a call in the project's terms.
@@ -60,8 +64,15 @@ type Answer struct {
 	Counted, Done, Failed bool
 	// Extra are fields of a message of Chat besides content and calls.
 	Extra map[string]json.RawMessage
+	// Unclear is why calls cannot be decided about, empty where they can.
+	Unclear string
 	// Lost means that something came whose meaning is not known, so that the answer cannot be written anew.
 	Lost bool
+}
+
+// Fixed reports whether a call of Chat has no id, so that none of its answer can be changed.
+func (a *Answer) Fixed() bool {
+	return slices.ContainsFunc(a.Blocks, func(o Out) bool { return o.Index == legacy })
 }
 
 // Calls returns the calls that the client executes.
@@ -104,10 +115,10 @@ func AnswerKey(blocks []Out) string {
 	var ids []string
 	var text strings.Builder
 	for i := range blocks {
-		switch b := &blocks[i]; b.Type {
-		case TypeCall:
+		switch b := &blocks[i]; {
+		case b.Type == TypeCall && b.Index != legacy:
 			ids = append(ids, b.ID)
-		case TypeText:
+		case b.Type == TypeText:
 			text.WriteString(b.Text)
 		}
 	}
@@ -200,10 +211,16 @@ func ResultBlock(p Protocol, call *Out, text string, failed bool) []byte {
 		return append(m, '}')
 	case Responses:
 		kind := "function_call_output"
-		if call.Custom {
+		switch {
+		case call.Custom:
 			kind = "custom_tool_call_output"
+		case call.Item:
+			kind = Text(call.Raw, "type") + "_output"
 		}
 		m := append([]byte(`{"type":"`+kind+`","call_id":`), Quote(call.ID)...)
+		if failed && kind == "apply_patch_call_output" {
+			m = append(m, `,"status":"failed"`...)
+		}
 		return append(append(append(m, `,"output":`...), Quote(text)...), '}')
 	case Chat:
 	}

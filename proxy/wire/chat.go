@@ -1,6 +1,11 @@
 package wire
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+)
 
 // chat takes a chunk of Chat Completions, which has no blocks: text is one, and each call is one that ends with the
 // finish reason.
@@ -11,8 +16,10 @@ func (s *Stream) chat(e Event) Step {
 		s.chatEnd() // of a server without a finish reason
 		return Step{Kind: End}
 	}
-	if Field(b, w, "error").Exists() {
-		s.Failed = true
+	if at := Field(b, w, "error"); at.Exists() && string(at.Of(b)) != "null" {
+		if s.Failed = true; Field(b, w, "choices").Exists() {
+			s.Unclear = "an error has an answer"
+		}
 		return Step{Kind: Failure}
 	}
 	step := Step{}
@@ -21,7 +28,10 @@ func (s *Stream) chat(e Event) Step {
 		step.Kind = Start
 	}
 	s.usage(b, Field(b, w, "usage"))
-	_ = Array(b, Field(b, w, "choices"), func(_ int, at Span) error {
+	s.list(b, Field(b, w, "choices"), func(i int, at Span) error {
+		if i > 0 || s.index(b, Field(b, at, "index")) > 0 {
+			s.Unclear = "there are several answers"
+		}
 		if d := Field(b, at, "delta"); d.Exists() {
 			step = s.chatDelta(b, d, step)
 		}
@@ -45,10 +55,14 @@ func (s *Stream) chatDelta(b []byte, at Span, step Step) Step {
 				step = Step{Delta, &s.part(-1, TypeText).out}
 			}
 		case "tool_calls":
-			_ = Array(b, val, func(_ int, call Span) error {
-				step = s.chatCall(b, call)
+			s.list(b, val, func(_ int, call Span) error {
+				step = s.chatCall(b, s.index(b, Field(b, call, "index")), call)
 				return nil
 			})
+		case "function_call":
+			if b[val.From] == '{' {
+				step = s.chatCall(b, legacy, at)
+			}
 		default:
 			s.extra(name, val.Of(b))
 		}
@@ -83,17 +97,18 @@ func (s *Stream) part(index int, kind string) *building {
 	return g
 }
 
-func (s *Stream) chatCall(b []byte, at Span) Step {
-	index := int(number(b, Field(b, at, "index")))
+// legacy is the index of the one call that an answer may have instead of tool_calls.
+const legacy = -2
+
+func (s *Stream) chatCall(b []byte, index int, at Span) Step {
 	_, known := s.open[index]
 	g := s.part(index, TypeCall)
-	if id := String(b, Field(b, at, "id")); id != "" {
-		g.out.ID = id
+	o := s.chatOut(b, index, at)
+	if g.out.ID != "" && o.ID != "" && g.out.ID != o.ID || g.out.Name != "" && o.Name != "" && g.out.Name != o.Name || known && len(o.Args) > 0 && g.out.Custom != o.Custom {
+		s.Unclear = "two calls have one index"
 	}
-	if name := String(b, Field(b, at, "function", "name")); name != "" {
-		g.out.Name = name
-	}
-	g.args = append(g.args, String(b, Field(b, at, "function", "arguments"))...)
+	g.out.ID, g.out.Name, g.out.Custom, g.out.Item = cmp.Or(o.ID, g.out.ID), cmp.Or(o.Name, g.out.Name), o.Custom || g.out.Custom, o.Item
+	g.args = append(g.args, o.Args...)
 	if !known {
 		return Step{Open, &g.out}
 	}
@@ -102,11 +117,8 @@ func (s *Stream) chatCall(b []byte, at Span) Step {
 
 // chatEnd ends all blocks, in their order.
 func (s *Stream) chatEnd() {
-	for index := -1; len(s.open) > 0 && index < 1024; index++ {
+	for _, index := range slices.Sorted(maps.Keys(s.open)) {
 		g := s.open[index]
-		if g == nil {
-			continue
-		}
 		delete(s.open, index)
 		g.out.Text, g.out.Args = string(g.text), g.args
 		if g.out.Type == TypeCall {
@@ -119,9 +131,13 @@ func (s *Stream) chatEnd() {
 
 // ChatCall is a call in a message of Chat Completions.
 func ChatCall(o *Out, args []byte) []byte {
+	kind, field := "function", "arguments"
+	if o.Custom {
+		kind, field = "custom", "input"
+	}
 	out := append([]byte(`{"id":`), Quote(o.ID)...)
-	out = append(append(out, `,"type":"function","function":{"name":`...), Quote(o.Name)...)
-	return append(append(append(out, `,"arguments":`...), Quote(string(args))...), "}}"...)
+	out = append(append(out, `,"type":"`+kind+`","`+kind+`":{"name":`...), Quote(o.Name)...)
+	return append(append(append(out, `,"`+field+`":`...), Quote(string(args))...), "}}"...)
 }
 
 // Calling reports whether a call is coming of which holds is true.
@@ -134,8 +150,8 @@ func (s *Stream) Calling(holds func(*Out) bool) bool {
 	return false
 }
 
-// WithoutCalls returns a chunk without its calls, nil where nothing else is in it.
-func WithoutCalls(b []byte) []byte {
+// WithoutCalls returns a chunk without its calls, nil where nothing else is in it. The role counts in the first answer alone.
+func WithoutCalls(b []byte, first bool) []byte {
 	var out []Splice
 	empty := true
 	_ = Array(b, Field(b, Whole(b), "choices"), func(_ int, at Span) error {
@@ -144,6 +160,7 @@ func WithoutCalls(b []byte) []byte {
 			case "tool_calls":
 				out = append(out, Cut(b, Span{name.From, val.To}))
 			case "role":
+				empty = empty && !first
 			default:
 				empty = empty && (string(val.Of(b)) == "null" || string(val.Of(b)) == `""`)
 			}

@@ -2,7 +2,7 @@
 // OpenAI Chat Completions. It finds the places of messages, blocks and tools in the bytes, so that an edit is a splice
 // and all that it does not know stays as it was. It splits event streams in the same way.
 //
-// A [Request] has what a body says, by its places. A [Stream] follows the events of an answer. [Apply] makes splices.
+// A [Request] has the fields of a body, by their places. A [Stream] follows the events of an answer. [Apply] makes splices.
 //
 // # Concurrency
 //

@@ -117,7 +117,7 @@ func Parse(p Protocol, body []byte) (*Request, error) {
 	if p == Responses {
 		list = "input"
 	}
-	end, err := members(body, 0, func(key []byte, _ Span, i int) (end int, err error) {
+	end, err := members(body, 0, func(key []byte, name Span, i int) (end int, err error) {
 		if string(key) == list && is(body, i, '[') {
 			end, err = elements(body, i, '[', r.item)
 		} else {
@@ -126,7 +126,7 @@ func Parse(p Protocol, body []byte) (*Request, error) {
 		if err != nil {
 			return 0, err
 		}
-		if _, twice := r.Top[string(key)]; twice || bytes.IndexByte(key, '\\') >= 0 {
+		if _, twice := r.Top[string(key)]; twice || bytes.IndexByte(name.Of(body), '\\') >= 0 {
 			return 0, shape(i, "a field is there twice, or has an escaped name")
 		}
 		r.Top[string(key)] = Span{i, end}

@@ -72,13 +72,21 @@ func (w *Rewriter) Call(o *Out, args []byte, held []Event) []Event {
 		}, nil)
 		stop := append(append([]byte(`{"type":"content_block_stop","index":`), i...), '}')
 		o.Raw = Apply(o.Raw, []Splice{Set(o.Raw, "input", args)})
-		return []Event{w.Forward(held[0]), NewEvent("content_block_delta", delta), NewEvent("content_block_stop", stop)}
+		return []Event{w.Forward(held[0].set("{}", "content_block", "input")), NewEvent("content_block_delta", delta), NewEvent("content_block_stop", stop)}
 	case Responses:
 		return w.responsesCall(o, args, held)
 	case Chat:
 	}
 	o.Raw = ChatCall(o, args)
 	return nil
+}
+
+// set returns an event with another value of a field, if it has that.
+func (e Event) set(val string, path ...string) Event {
+	if at := Field(e.Data, Whole(e.Data), path...); at.Exists() && string(at.Of(e.Data)) != val {
+		return e.WithData(Apply(e.Data, []Splice{{At: at, New: []byte(val)}}))
+	}
+	return e
 }
 
 func (w *Rewriter) responsesCall(o *Out, args []byte, held []Event) []Event {
@@ -94,10 +102,9 @@ func (w *Rewriter) responsesCall(o *Out, args []byte, held []Event) []Event {
 		})
 		return NewEvent(kind+suffix, data)
 	}
-	last := held[len(held)-1]
-	done := last.WithData(Apply(last.Data, []Splice{{At: Field(last.Data, Whole(last.Data), "item"), New: o.Raw}}))
+	done := held[len(held)-1].set(string(o.Raw), "item")
 	w.Dirty = true // there may be fewer events than came
-	all := []Event{held[0], event(".delta", "delta"), event(".done", name), done}
+	all := []Event{held[0].set(`""`, "item", name), event(".delta", "delta"), event(".done", name), done}
 	if len(held) == 1 { // a server that opens no item
 		all = all[3:]
 	}

@@ -117,8 +117,8 @@ func plain(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '+' || c == '.'
 }
 
-// Object calls visit for each field of the object at a place, with the key between its quotation marks, the place of
-// the key and that of the value. An error of visit ends it.
+// Object calls visit for each field of the object at a place, with the key, however it is escaped, the place of the key and that of the value. An
+// error of visit ends it.
 func Object(b []byte, at Span, visit func(key []byte, name, val Span) error) error {
 	if !at.Exists() {
 		return shape(at.From, "want an object")
@@ -147,7 +147,11 @@ func members(b []byte, i int, visit func(key []byte, name Span, i int) (int, err
 		if i = space(b, end); i >= len(b) || b[i] != ':' {
 			return 0, shape(i, "want a colon")
 		}
-		return visit(b[name.From+1:name.To-1], name, space(b, i+1))
+		key := b[name.From+1 : name.To-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key = []byte(String(b, name))
+		}
+		return visit(key, name, space(b, i+1))
 	})
 }
 

@@ -40,9 +40,6 @@ func (s *Splitter) Next() (Event, bool) {
 	return parseEvent(raw), true
 }
 
-// Rest returns what is left when the stream has ended without an empty line.
-func (s *Splitter) Rest() []byte { return s.buf }
-
 // end finds the end of the first event: an empty line, with LF, CRLF or CR.
 func (s *Splitter) end() int {
 	for i := max(0, s.scanned-3); i < len(s.buf); i++ {
@@ -109,17 +106,12 @@ func NewEvent(name string, data []byte) Event {
 		e.Raw = append(append(e.Raw, "event: "...), name...)
 		e.Raw = append(e.Raw, '\n')
 	}
-	e.Raw = append(append(append(e.Raw, "data: "...), data...), "\n\n"...)
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		e.Raw = append(append(append(e.Raw, "data: "...), line...), '\n')
+	}
+	e.Raw = append(e.Raw, '\n')
 	return e
 }
 
-// WithData returns the event with other data, and all of its other lines.
-func (e Event) WithData(data []byte) Event {
-	at := bytes.Index(e.Raw, e.Data)
-	if at < 0 || len(e.Data) == 0 {
-		return NewEvent(e.Name, data)
-	}
-	out := Event{Name: e.Name, Data: data}
-	out.Raw = append(append(append(out.Raw, e.Raw[:at]...), data...), e.Raw[at+len(e.Data):]...)
-	return out
-}
+// WithData returns the event with other data. Its comments go: the data that it had may be in them.
+func (e Event) WithData(data []byte) Event { return NewEvent(e.Name, data) }

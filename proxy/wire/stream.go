@@ -1,5 +1,12 @@
 package wire
 
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Kind is what an event means for an answer.
 type Kind int
 
@@ -40,6 +47,8 @@ type building struct {
 	text  []byte
 	sign  []byte
 	cites [][]byte
+	// whole are the arguments of a call where an event has all of them.
+	whole []string
 	lost  bool
 }
 
@@ -52,6 +61,9 @@ func NewStream(p Protocol) *Stream {
 func (s *Stream) Event(e Event) Step {
 	if len(e.Data) == 0 {
 		return Step{}
+	}
+	if end, err := value(e.Data, 0); err != nil || space(e.Data, end) < len(e.Data) {
+		s.Unclear = "an event is no JSON"
 	}
 	switch s.Protocol {
 	case Messages:
@@ -78,10 +90,26 @@ func number(b []byte, at Span) int64 {
 	return n
 }
 
+// list visits the elements of a list, which may be missing.
+func (s *Stream) list(b []byte, at Span, visit func(i int, val Span) error) {
+	if Array(b, at, visit) != nil && at.Exists() && string(at.Of(b)) != "null" {
+		s.Unclear = "a list is none"
+	}
+}
+
+// index reads the index of a block, which must not be taken for another one than clients take it for.
+func (s *Stream) index(b []byte, at Span) int {
+	n, err := strconv.Atoi(string(at.Of(b)))
+	if at.Exists() && (err != nil || n < 0) {
+		s.Unclear = "an index is no number"
+	}
+	return n
+}
+
 func (s *Stream) messages(e Event) Step {
 	b, w := e.Data, Whole(e.Data)
 	kind := Text(b, "type")
-	index := int(number(b, Field(b, w, "index")))
+	index := s.index(b, Field(b, w, "index"))
 	switch kind {
 	case "message_start":
 		m := Field(b, w, "message")
@@ -171,6 +199,7 @@ func (s *Stream) begin(index int, block []byte) Step {
 func (s *Stream) delta(index int, b []byte, at Span) Step {
 	g := s.open[index]
 	if g == nil {
+		s.Unclear = "a block has no beginning"
 		return Step{Kind: Delta}
 	}
 	switch String(b, Field(b, at, "type")) {
@@ -193,11 +222,12 @@ func (s *Stream) delta(index int, b []byte, at Span) Step {
 func (s *Stream) finish(index int) Step {
 	g := s.open[index]
 	if g == nil {
+		s.Unclear = "a block has no beginning"
 		return Step{Kind: Close}
 	}
 	delete(s.open, index)
-	s.Lost = s.Lost || g.lost
 	g.assemble()
+	s.Lost = s.Lost || g.lost
 	s.Blocks = append(s.Blocks, g.out)
 	return Step{Close, &g.out}
 }
@@ -235,7 +265,7 @@ func (g *building) assemble() {
 
 func (s *Stream) responses(e Event) Step {
 	b, w := e.Data, Whole(e.Data)
-	index := int(number(b, Field(b, w, "output_index")))
+	index := s.index(b, Field(b, w, "output_index"))
 	switch kind := Text(b, "type"); kind {
 	case "response.created":
 		s.ID, s.Model = Text(b, "response", "id"), Text(b, "response", "model")
@@ -246,6 +276,9 @@ func (s *Stream) responses(e Event) Step {
 		return Step{Open, &o}
 	case "response.output_item.done":
 		o := ResponsesOut(index, append([]byte(nil), Field(b, w, "item").Of(b)...))
+		if g := s.open[index]; g != nil && !g.out.Item && (g.out.Type == TypeCall || o.Type == TypeCall) && !g.is(&o) {
+			s.Unclear = "a call ends as another one"
+		}
 		delete(s.open, index)
 		s.Blocks = append(s.Blocks, o)
 		return Step{Close, &o}
@@ -262,9 +295,24 @@ func (s *Stream) responses(e Event) Step {
 		return Step{Kind: Failure}
 	}
 	if g := s.open[index]; g != nil && Field(b, w, "output_index").Exists() {
+		if g.out.Type == TypeCall {
+			g.args = append(g.args, Text(b, "delta")...)
+			for _, name := range []string{"arguments", "input"} {
+				if whole := Text(b, name); whole != "" {
+					g.whole = append(g.whole, whole)
+				}
+			}
+		}
 		return Step{Delta, &g.out}
 	}
 	return Step{}
+}
+
+// is reports whether a call of Responses ends as it began and came: clients differ in what of it they execute.
+func (g *building) is(o *Out) bool {
+	same := func(args string) bool { return args == "" || args == string(o.Args) }
+	return g.out.Type == o.Type && g.out.ID == o.ID && g.out.Name == o.Name && g.out.Custom == o.Custom && same(string(g.out.Args)) && same(string(g.args)) &&
+		!slices.ContainsFunc(g.whole, func(args string) bool { return !same(args) })
 }
 
 // Output are the output items of the event that ends an answer of Responses.
@@ -276,14 +324,22 @@ func Output(b []byte) (out []Out) {
 	return out
 }
 
+// arguments are those of a call of OpenAI, a string: a client may take what is none.
+func arguments(b []byte, at Span) []byte {
+	if at.Exists() && b[at.From] != '"' && string(at.Of(b)) != "null" {
+		return at.Of(b)
+	}
+	return []byte(String(b, at))
+}
+
 // ResponsesOut reads an output item of Responses.
 func ResponsesOut(index int, item []byte) Out {
 	o := Out{Index: index, Type: Text(item, "type"), ID: Text(item, "call_id"), Name: Text(item, "name"), Raw: item}
 	switch o.Type {
 	case "function_call":
-		o.Type, o.Args = TypeCall, []byte(Text(item, "arguments"))
+		o.Type, o.Args = TypeCall, arguments(item, Field(item, Whole(item), "arguments"))
 	case "custom_tool_call":
-		o.Type, o.Args, o.Custom = TypeCall, []byte(Text(item, "input")), true
+		o.Type, o.Args, o.Custom = TypeCall, arguments(item, Field(item, Whole(item), "input")), true
 	case "reasoning":
 		o.Type = TypeThinking
 	case "message":
@@ -293,7 +349,10 @@ func ResponsesOut(index int, item []byte) Out {
 			return nil
 		})
 	default:
-		o.Server = true
+		if o.Item = strings.HasSuffix(o.Type, "_call") && o.ID != ""; o.Item {
+			o.Type, o.Name, o.Args = TypeCall, cmp.Or(o.Name, strings.TrimSuffix(o.Type, "_call")), item
+		}
+		o.Server = !o.Item
 	}
 	return o
 }

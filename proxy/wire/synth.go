@@ -2,6 +2,7 @@ package wire
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"strconv"
 )
 
@@ -10,6 +11,7 @@ type object = map[string]any
 // SetRaw makes the JSON of a text block or a call, as the conversation holds it.
 func (o *Out) SetRaw(p Protocol) {
 	switch {
+	case o.Item:
 	case p == Messages && o.Type == TypeText:
 		o.Raw = Marshal(object{"type": "text", "text": o.Text})
 	case p == Messages:
@@ -19,7 +21,7 @@ func (o *Out) SetRaw(p Protocol) {
 	case p == Responses:
 		o.Raw = Marshal(o.callItem("completed", string(o.Args)))
 	case o.Type == TypeCall:
-		o.Raw = Marshal(o.chatCall())
+		o.Raw = ChatCall(o, o.Args)
 	}
 }
 
@@ -47,10 +49,6 @@ func (o *Out) callItem(status, args string) object {
 	return object{"type": kind, "id": "fc_" + o.itemID(), "call_id": o.ID, "name": o.Name, "status": status, field: args}
 }
 
-func (o *Out) chatCall() object {
-	return object{"id": o.ID, "type": "function", "function": object{"name": o.Name, "arguments": string(o.Args)}}
-}
-
 // Events returns the events of a text block or a call of ours, with its index in its part of the answer. Of Chat the index is that among the
 // calls; id is that of the answer.
 func (o *Out) Events(p Protocol, id string) []Event {
@@ -72,9 +70,9 @@ func (o *Out) Events(p Protocol, id string) []Event {
 	case Chat:
 		delta := object{"content": o.Text}
 		if o.Type == TypeCall {
-			call := o.chatCall()
-			call["index"] = o.Index
-			delta = object{"tool_calls": []object{call}}
+			call := ChatCall(o, o.Args)
+			call = Apply(call, []Splice{AddField(call, Whole(call), "index", digits(int64(o.Index)))})
+			delta = object{"tool_calls": []json.RawMessage{call}}
 		}
 		data := object{"id": id, "object": "chat.completion.chunk", "choices": []object{{"index": 0, "delta": delta, "finish_reason": nil}}}
 		return []Event{NewEvent("", Marshal(data))}
@@ -88,7 +86,11 @@ func (o *Out) Events(p Protocol, id string) []Event {
 }
 
 func (o *Out) responses() (list []object) {
-	if o.Type == TypeCall {
+	switch {
+	case o.Item:
+		item := json.RawMessage(o.Raw)
+		list = []object{{"type": "response.output_item.added", "item": item}, {"type": "response.output_item.done", "item": item}}
+	case o.Type == TypeCall:
 		kind, field := "response.function_call_arguments", "arguments"
 		if o.Custom {
 			kind, field = "response.custom_tool_call_input", "input"
@@ -100,7 +102,7 @@ func (o *Out) responses() (list []object) {
 			{"type": kind + ".done", "item_id": item, field: string(o.Args)},
 			{"type": "response.output_item.done", "item": o.callItem("completed", string(o.Args))},
 		}
-	} else {
+	default:
 		item := "msg_" + o.itemID()
 		part := o.outputText(o.Text)
 		list = []object{

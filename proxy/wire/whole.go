@@ -3,8 +3,11 @@ package wire
 // ParseAnswer reads an answer that is not streamed.
 func ParseAnswer(p Protocol, b []byte) (*Answer, error) {
 	w := Whole(b)
-	if _, err := value(b, w.From); err != nil {
+	switch end, err := value(b, w.From); {
+	case err != nil:
 		return nil, err
+	case !is(b, w.From, '{') || space(b, end) < len(b):
+		return nil, shape(w.From, "want one object")
 	}
 	a := &Answer{Protocol: p, ID: Text(b, "id"), Model: Text(b, "model")}
 	if u := Field(b, w, "usage"); u.Exists() && b[u.From] == '{' {
@@ -72,7 +75,7 @@ func (a *Answer) wholeChat(b []byte, w Span) error {
 	a.Done = true
 	return Array(b, choices, func(i int, at Span) error {
 		if i > 0 {
-			a.Lost = true
+			a.Lost, a.Unclear = true, "there are several answers"
 			return nil
 		}
 		a.Stop = String(b, Field(b, at, "finish_reason"))
@@ -89,9 +92,13 @@ func (a *Answer) wholeChat(b []byte, w Span) error {
 					return nil
 				}
 				return Array(b, val, func(j int, call Span) error {
-					a.Blocks = append(a.Blocks, chatOut(b, j, call))
+					a.Blocks = append(a.Blocks, a.chatOut(b, j, call))
 					return nil
 				})
+			case "function_call":
+				if b[val.From] == '{' {
+					a.Blocks = append(a.Blocks, a.chatOut(b, legacy, Field(b, at, "message")))
+				}
 			default:
 				s.extra(name, val.Of(b))
 			}
@@ -102,9 +109,22 @@ func (a *Answer) wholeChat(b []byte, w Span) error {
 	})
 }
 
-func chatOut(b []byte, i int, at Span) Out {
-	return Out{
-		Index: i, Type: TypeCall, ID: String(b, Field(b, at, "id")), Name: String(b, Field(b, at, "function", "name")),
-		Args: []byte(String(b, Field(b, at, "function", "arguments"))), Raw: append([]byte(nil), at.Of(b)...),
+// chatOut reads a call of Chat, or what a chunk has of it: of a function, of a tool whose input is no JSON, or the one of a message that has no
+// list of calls.
+func (a *Answer) chatOut(b []byte, i int, at Span) Out {
+	o := Out{Index: i, Type: TypeCall, Raw: append([]byte(nil), at.Of(b)...)}
+	of, custom, args := Field(b, at, "function"), Field(b, at, "custom"), "arguments"
+	switch o.Custom = custom.Exists() && b[custom.From] == '{'; {
+	case i == legacy:
+		of, o.Item, o.Custom = Field(b, at, "function_call"), true, false
+	case o.Custom && of.Exists() && b[of.From] == '{':
+		a.Unclear = "a call is of two tools"
+	case o.Custom:
+		of, args = custom, "input"
 	}
+	if !o.Item {
+		o.ID = String(b, Field(b, at, "id"))
+	}
+	o.Name, o.Args = String(b, Field(b, of, "name")), arguments(b, Field(b, of, args))
+	return o
 }
