@@ -171,7 +171,7 @@ func (w *writer) run(ctx context.Context, t *tx, c *change, shares bool) error {
 func (w *writer) begin(ctx context.Context, jobs []*job) (*tx, error) {
 	w.yield(ctx)
 	hurried := func(c *change) bool { return c != nil && !c.soft }
-	err := sqlitefile.Retry(ctx, func() error {
+	err := sqlitefile.Retry(ctx, sqlitefile.LastPause, func() error {
 		if w.hasty.Load() {
 			return ErrClosed
 		}
