@@ -106,9 +106,13 @@ warm: ## compile the guests into the caches of the tests, which takes ten times 
 # and reloads internal/e2e runs under it; compilers and generators, which work in one goroutine. See RATIONALE.md.
 PLAIN := ./internal/cli ./internal/guestbuild ./internal/wasm/... ./summarizers/bundled
 
+# Tests that measure memory, or that test-race does less often: kills, power cuts and random schedules of the stores, and their largest value;
+# cut answers and the longest session of the proxy.
+OFTEN := ^Test(Native_leak|Endless|Streams_memory|SlowReaders|Churn|Cuts|Swap|Largest|PowerCut|PowerCut_lies|Model|Views_killed)$$|^TestMailbox$$/^model$$
+
 .PHONY: test-plain
-test-plain: ## run the tests of packages that test-race leaves out, and those that are shorter or left out under the race detector
-	$(call tests,$(QUICK) -shuffle=on,$(PLAIN)); rm -f $(SKIPPED); MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(QUICK) -run '^Test(Native_leak|Endless|Streams_memory|SlowReaders|Churn|Cuts|Swap)$$' ./host ./proxy; \
+test-plain: ## run the tests of packages that test-race leaves out, those that measure memory, and all of what it does less often
+	$(call tests,$(QUICK) -shuffle=on,$(PLAIN)); rm -f $(SKIPPED); MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(QUICK) -run '$(OFTEN)' ./host ./proxy ./store/...; \
 	code=$$?; $(list-skipped); exit $$code
 
 .PHONY: test-race

@@ -22,7 +22,7 @@ const (
 
 // put commits to the ledger, which may panic.
 func (m *Manager) put(ctx context.Context, t *Task, record []byte, n *abi.Notice) error {
-	return guard(func() error { return m.cfg.Ledger.Commit(ctx, t.info.Thread, t.info.ID, record, n) })
+	return guard("Ledger", func() error { return m.cfg.Ledger.Commit(ctx, t.info.Thread, t.info.ID, record, n) })
 }
 
 // sleep waits for the pause after attempt n, from 0, or until done is closed.
@@ -133,7 +133,7 @@ func (m *Manager) forget(ctx context.Context, thread string, ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	if err := m.cfg.Ledger.Forget(ctx, thread, ids...); err != nil {
+	if err := guard("Ledger", func() error { return m.cfg.Ledger.Forget(ctx, thread, ids...) }); err != nil {
 		m.cfg.Logger.WarnContext(ctx, "records of ended tasks stay in the ledger", "thread_id", thread, "tasks", len(ids), "error", err)
 	}
 }

@@ -1,8 +1,10 @@
 package background_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -79,5 +81,98 @@ func TestBodyIgnoresCancellation(t *testing.T) {
 		if err := m.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "1 task bodies ignored cancellation") {
 			t.Fatalf("close: %v", err)
 		}
+	})
+}
+
+// TestUnkept waits for a task whose record the ledger does not keep: it was never there.
+func TestUnkept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		broken := make(chan error)
+		m := newManager(t, background.Config{Ledger: &ledger{fail: func(string, bool) error { return <-broken }}})
+		spec := background.Spec{ID: "x", Thread: "a", Type: "x", Body: untilCancelled}
+		go func() {
+			if _, err := m.Spawn(t.Context(), spec); err == nil {
+				t.Error("a task was started without a record")
+			}
+		}()
+		synctest.Wait()
+		waited := make(chan error)
+		go func() {
+			_, err := m.WaitTask(t.Context(), "x")
+			waited <- err
+		}()
+		synctest.Wait()
+		broken <- errors.New("the disk is full")
+		if err := <-waited; !errors.Is(err, background.ErrNotFound) {
+			t.Errorf("after: %v", err)
+		}
+		closeManager(t, m)
+	})
+}
+
+// panics is a ledger of which some method panics.
+type panics struct {
+	ledger
+	claim, forget bool
+}
+
+func (p *panics) Claim(ctx context.Context, thread, task string, was, record []byte) (bool, error) {
+	if p.claim {
+		panic("bad claim")
+	}
+	return p.ledger.Claim(ctx, thread, task, was, record)
+}
+
+func (p *panics) Forget(ctx context.Context, thread string, tasks ...string) error {
+	if p.forget {
+		panic("bad forget")
+	}
+	return p.ledger.Forget(ctx, thread, tasks...)
+}
+
+// TestPanics has each part of the Config panic: tasks end, and the log has what panicked and why.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		l := &panics{forget: true}
+		failed := false
+		l.give = func(context.Context, string, abi.Notice) error {
+			if !failed {
+				failed = true
+				panic("bad commit")
+			}
+			return nil
+		}
+		m := newManager(t, background.Config{
+			Ledger: l, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Observe: func(background.Event) { panic("bad observer") },
+			Shorten: func(context.Context, string, string, string) string { panic("bad shortener") },
+		})
+		id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "done", nil })
+		wait(t, m, "a")
+		m.Acknowledge(t.Context(), "a", id, "unknown")
+		if info := status(t, m, id); info.Status != background.Completed || info.Result != "done" {
+			t.Errorf("the task is %+v", info)
+		}
+		closeManager(t, m)
+		for _, want := range []string{
+			"panic of Config.Ledger: bad commit", "panic of Config.Ledger: bad forget", "panic of Config.Observe: bad observer", "panic of Config.Shorten: bad shortener",
+		} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log lacks %q: %s", want, log.String())
+			}
+		}
+		l.claim = true
+		next := newManager(t, background.Config{Ledger: l, Resume: func(background.Info) background.Body { return untilCancelled }})
+		record := []byte(`{"task_id":"y","owner_thread_id":"a","task_type":"x","status":"running","owner":"gone"}`)
+		if err := l.Commit(t.Context(), "a", "y", record, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := next.Recover(t.Context()); err == nil || !strings.Contains(err.Error(), "panic of Config.Ledger: bad claim") {
+			t.Errorf("recovered: %v", err)
+		}
+		closeManager(t, next)
 	})
 }

@@ -1,9 +1,11 @@
 package background_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"sync"
@@ -86,6 +88,10 @@ func TestQueue(t *testing.T) {
 		if got := l.of("a"); len(got) != 4 {
 			t.Fatalf("notices are %+v", got)
 		}
+		for range ids { // those that have ended need no place
+			spawn(t, m, "a", body)
+		}
+		wait(t, m, "a")
 		closeManager(t, m)
 		if _, err := m.Spawn(t.Context(), background.Spec{Thread: "a", Type: "x", Body: body}); !errors.Is(err, background.ErrClosed) {
 			t.Fatalf("spawn after close: %v", err)
@@ -148,7 +154,8 @@ func TestPlainValues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l})
+		var log bytes.Buffer
+		m := newManager(t, background.Config{Ledger: l, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
 			task.Emit("v", []string{"x"})
 			task.Emit("v", map[string]any{"f": 1.5, "l": []any{uint8(2)}})
@@ -170,11 +177,11 @@ func TestPlainValues(t *testing.T) {
 		if _, ok := got[2].Payload.(string); !ok || got[5].Result != int64(time.Second) {
 			t.Fatalf("payload is %#v, result %#v", got[2].Payload, got[5].Result)
 		}
-		if got[3].Payload != "map[string]interface {}" {
+		if got[3].Payload != "[a value that cannot be written as JSON: map[string]interface {}]" {
 			t.Fatalf("a value that holds itself was delivered as %#v", got[3].Payload)
 		}
-		if got[4].Payload != "[]interface {}" {
-			t.Fatalf("a value that is no number in JSON was delivered as %#v", got[4].Payload)
+		if got[4].Payload != "[a value that cannot be written as JSON: []interface {}]" || !strings.Contains(log.String(), "NaN") {
+			t.Fatalf("a value that is no number in JSON was delivered as %#v, and logged as %s", got[4].Payload, log.String())
 		}
 		closeManager(t, m)
 	})

@@ -21,9 +21,9 @@ func (m *Manager) fit(ctx context.Context, t *Task, v any, isResult bool) any {
 	}
 	if m.cfg.Shorten != nil {
 		var short string
-		err := guard(func() error { short = m.cfg.Shorten(ctx, t.info.Thread, t.info.Type, text); return nil })
+		err := guard("Shorten", func() error { short = m.cfg.Shorten(ctx, t.info.Thread, t.info.Type, text); return nil })
 		if err != nil {
-			m.cfg.Logger.ErrorContext(ctx, "shorten panicked", "task_id", t.info.ID, "task_type", t.info.Type)
+			m.cfg.Logger.ErrorContext(ctx, "shorten panicked", "task_id", t.info.ID, "task_type", t.info.Type, "error", err)
 		} else if len(short) <= m.cfg.MaxPayload {
 			return short
 		}
@@ -34,14 +34,15 @@ func (m *Manager) fit(ctx context.Context, t *Task, v any, isResult bool) any {
 	return cut(text, m.cfg.MaxPayload, "task output")
 }
 
-// plain turns v into a value that the ABI can carry, by way of JSON. What JSON refuses becomes the name of its type.
-func plain(v any) any {
+// plain turns v into a value that the ABI can carry, by way of JSON. What JSON refuses becomes a text that names its type.
+func (m *Manager) plain(ctx context.Context, t *Task, v any) any {
 	if _, isText := v.(string); isText || v == nil {
 		return v
 	}
 	out, err := dynamic.Of(v)
 	if err != nil {
-		return fmt.Sprintf("%T", v)
+		m.cfg.Logger.WarnContext(ctx, "a value of a task cannot be written as JSON", "task_id", t.info.ID, "task_type", t.info.Type, "error", err)
+		return inbox.Text(v)
 	}
 	return out
 }

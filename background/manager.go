@@ -222,11 +222,13 @@ func (m *Manager) keep(ctx context.Context, t *Task) error {
 	if t.was == nil {
 		return m.put(ctx, t, record, nil)
 	}
-	claimed, err := m.cfg.Ledger.Claim(ctx, info.Thread, info.ID, t.was, record)
-	if err == nil && !claimed {
-		err = errClaimed
-	}
-	return err
+	return guard("Ledger", func() error {
+		claimed, err := m.cfg.Ledger.Claim(ctx, info.Thread, info.ID, t.was, record)
+		if err == nil && !claimed {
+			err = errClaimed
+		}
+		return err
+	})
 }
 
 // info returns what is known of a task.
@@ -260,11 +262,11 @@ func (m *Manager) named(thread, name string) (id string) {
 func (m *Manager) freshID() (string, error) {
 	id := ""
 	for range len(m.tasks) + 1 {
-		if id = m.cfg.NewID(); id != "" && m.tasks[id] == nil {
+		if id = m.cfg.NewID(); id != "" && len(id) <= maxName && m.tasks[id] == nil {
 			return id, nil
 		}
 	}
-	return "", fmt.Errorf("background: Config.NewID gave %.80q, which is empty or taken", id)
+	return "", fmt.Errorf("background: Config.NewID gave %.80q, which is empty, taken or longer than %d bytes", id, maxName)
 }
 
 // gate is held while an end of a task of its thread is committed and made visible, and while the status of the thread's tasks is read: so

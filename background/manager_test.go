@@ -260,3 +260,50 @@ func TestManager(t *testing.T) {
 		})
 	}
 }
+
+// TestNewID refuses ids that a record could not have.
+func TestNewID(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		id string
+		ok bool
+	}{{"", false}, {strings.Repeat("x", 128), true}, {strings.Repeat("x", 129), false}} {
+		m := newManager(t, background.Config{Ledger: &ledger{}, NewID: func() string { return c.id }})
+		spec := background.Spec{Thread: "a", Type: "x", Body: func(context.Context, *background.Task) (any, error) { return nil, nil }}
+		if _, err := m.Spawn(t.Context(), spec); (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "Config.NewID") {
+			t.Errorf("an id of %d bytes: %v", len(c.id), err)
+		}
+		closeManager(t, m)
+	}
+}
+
+// TestRecover_many resumes more tasks than may wait: none is refused.
+func TestRecover_many(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, ended := &ledger{}, 0
+		for i := range 5 {
+			record := fmt.Appendf(nil, `{"task_id":"%d","owner_thread_id":"a","task_type":"x","status":"running","owner":"gone"}`, i)
+			if err := l.Commit(t.Context(), "a", fmt.Sprint(i), record, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := newManager(t, background.Config{
+			Ledger: l, Limits: background.Limits{MaxRunning: 1, MaxQueued: 1},
+			Resume: func(background.Info) background.Body {
+				return func(context.Context, *background.Task) (any, error) {
+					ended++
+					return nil, nil
+				}
+			},
+		})
+		if err := m.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, m, "a")
+		if ended != 5 {
+			t.Errorf("%d of 5 tasks were resumed", ended)
+		}
+		closeManager(t, m)
+	})
+}

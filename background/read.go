@@ -117,7 +117,7 @@ func (m *Manager) Wait(ctx context.Context, thread string) error {
 }
 
 // WaitTask returns what is known of a task when it has ended or when ctx is done,
-// the latter with an error. [ErrNotFound] means that it is not known. A body that
+// the latter with an error. [ErrNotFound] means that it is not known, or was not started. A body that
 // waits, with its own ctx, leaves its place to others meanwhile, so that parents
 // that wait for children do not starve them.
 func (m *Manager) WaitTask(ctx context.Context, id string) (Info, error) {
@@ -130,7 +130,11 @@ func (m *Manager) WaitTask(ctx context.Context, id string) (Info, error) {
 	}
 	select {
 	case <-t.done: // no gate is needed: the owner may have received an end that is not visible yet
-		return m.info(t), nil
+		info := m.info(t)
+		if !info.Status.Terminal() { // its record could not be kept: it was never there
+			return Info{}, fmt.Errorf("background: task %s was not started: %w", id, ErrNotFound)
+		}
+		return info, nil
 	case <-ctx.Done():
 	}
 	unlock := m.read(t.info.Thread)

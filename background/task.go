@@ -65,7 +65,7 @@ func (t *Task) Emit(eventType string, payload any) bool {
 	}
 	n := abi.Notice{
 		Kind: abi.NoticeCustom, TaskID: t.info.ID, EventType: eventType,
-		Payload: t.m.fit(t.life, t, plain(payload), false), Housekeeping: t.info.Class == Housekeeping,
+		Payload: t.m.fit(t.life, t, t.m.plain(t.life, t, payload), false), Housekeeping: t.info.Class == Housekeeping,
 	}
 	for i := 0; ; i++ {
 		err := t.m.put(t.life, t, nil, &n)
@@ -155,7 +155,7 @@ func (m *Manager) call(ctx context.Context, t *Task, ended chan<- outcome) {
 	result, err := t.work(ctx, t)
 	switch {
 	case err == nil:
-		o = outcome{status: Completed, result: plain(result)}
+		o = outcome{status: Completed, result: m.plain(ctx, t, result)}
 	case errors.Is(context.Cause(ctx), errTimeout):
 		o = outcome{status: Failed, err: reason(ctx, t)}
 	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errCancelled)):
@@ -178,18 +178,16 @@ func (m *Manager) observe(ctx context.Context, kind EventKind, info Info) {
 	if m.cfg.Observe == nil {
 		return
 	}
-	if err := guard(func() error { m.cfg.Observe(Event{Kind: kind, Task: info}); return nil }); err != nil {
-		m.cfg.Logger.ErrorContext(ctx, "observer panicked", "task_id", info.ID, "task_type", info.Type)
+	if err := guard("Observe", func() error { m.cfg.Observe(Event{Kind: kind, Task: info}); return nil }); err != nil {
+		m.cfg.Logger.ErrorContext(ctx, "observer panicked", "task_id", info.ID, "task_type", info.Type, "error", err)
 	}
 }
 
-var errPanicked = errors.New("panicked")
-
-// guard calls code of the caller, and returns its panic as an error.
-func guard(call func() error) (err error) {
+// guard calls what a field of the Config is, and returns its panic as an error.
+func guard(field string, call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %.256v", errPanicked, p)
+			err = fmt.Errorf("panic of Config.%s: %.256v", field, p)
 		}
 	}()
 	return call()

@@ -49,6 +49,7 @@ type ToolsConfig struct {
 type Tools struct {
 	m   *Manager
 	cfg ToolsConfig
+	all []tool
 }
 
 // Tools makes the tools of a thread.
@@ -56,7 +57,7 @@ func (m *Manager) Tools(cfg ToolsConfig) (*Tools, error) {
 	if cfg.Thread == "" {
 		return nil, errors.New("background: ToolsConfig.Thread is missing")
 	}
-	return &Tools{m: m, cfg: cfg}, nil
+	return &Tools{m: m, cfg: cfg, all: tools()}, nil
 }
 
 // tool is one of them, with what answers its calls: text, or data.
@@ -93,9 +94,9 @@ func tools() []tool {
 			"Read how a background task stands, and its result if it has ended. It can be read again. You are notified when a task ends; do not poll.",
 			`{"type": "object", "required": ["task_id"], "properties": {"task_id": {"type": "string"}}}`, (*Tools).taskResult),
 		newTool(ToolWaitTask, abi.ToolRead,
-			"Wait until a background task has ended, or all of them without task_id. Use it only when you cannot go on: you are notified when a task ends.",
-			`{"type": "object", "required": [], "properties": {
-				"task_id": {"type": "string"}, "timeout_seconds": {"type": "number", "minimum": 1, "maximum": 600}}}`,
+			"Wait until a background task has ended, or all of them without task_id. Use it only when you cannot continue without: you are notified when a task ends.",
+			fmt.Sprintf(`{"type": "object", "required": [], "properties": {
+				"task_id": {"type": "string"}, "timeout_seconds": {"type": "number", "minimum": 1, "maximum": %d}}}`, maxWait/time.Second),
 			(*Tools).waitTask),
 	}
 }
@@ -114,8 +115,7 @@ func listed() (list []abi.Tool) {
 // done, is reported to the model in the result; the error is for a name that is none
 // of [Tools.Tools].
 func (s *Tools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
-	all := tools()
-	i := slices.IndexFunc(all, func(t tool) bool { return t.Name == call.Name })
+	i := slices.IndexFunc(s.all, func(t tool) bool { return t.Name == call.Name })
 	if i < 0 {
 		return abi.ToolResult{}, fmt.Errorf("background: tool %.80q not found", call.Name)
 	}
@@ -124,7 +124,7 @@ func (s *Tools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult
 	fields, ok := call.Arguments.(map[string]any)
 	err := invalid("want an object")
 	if ok || call.Arguments == nil {
-		data, err = all[i].answer(s, ctx, fields)
+		data, err = s.all[i].answer(s, ctx, fields)
 	}
 	if err != nil {
 		result.Status, result.Message = abi.ToolError, err.Error()

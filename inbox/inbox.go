@@ -145,10 +145,7 @@ func (o *Inbox) load(ctx context.Context) error {
 // queued stays in the store. Closing again waits again.
 func (o *Inbox) Close(ctx context.Context) error {
 	o.mu.Lock()
-	o.closed = true
-	for thread, q := range o.queues {
-		o.arm(thread, q) // stops its timer
-	}
+	o.closed = true // timers do nothing from now on
 	o.mu.Unlock()
 	o.cancel()
 	done := make(chan struct{})

@@ -50,13 +50,14 @@ func (o *Inbox) every(pause time.Duration, what string, do func(ctx context.Cont
 	}
 }
 
-// arm has a queue woken when it is due. The caller holds the lock.
+// arm has a queue woken when it is due, and looked at every MaxRetry until then: Config.Now may be set. The caller holds the lock.
 func (o *Inbox) arm(thread string, q *queue) {
 	if q.timer != nil {
 		q.timer.Stop()
 	}
 	if o.wake != nil && !q.due.IsZero() && !q.running && !o.closed {
-		q.timer = time.AfterFunc(q.due.Sub(o.cfg.Now()), func() { o.ring(o.stop, thread, q) })
+		pause := min(max(q.due.Sub(o.cfg.Now()), time.Millisecond), o.cfg.MaxRetry)
+		q.timer = time.AfterFunc(pause, func() { o.ring(o.stop, thread, q) })
 	}
 }
 

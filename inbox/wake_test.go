@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -56,4 +57,57 @@ func TestSmallBoxNeverSleeps(t *testing.T) {
 			}
 		}
 	}
+}
+
+// clock is one that does not move by itself, and counts how often it was read.
+type clock struct {
+	mu    sync.Mutex
+	at    time.Time
+	reads int
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads++
+	return c.at
+}
+
+func (c *clock) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reads
+}
+
+func (c *clock) set(forward time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(forward)
+}
+
+// TestWake_clock has wakes follow a clock that stops, which costs little, and one that is set.
+func TestWake_clock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, c := &wakes{t0: time.Now()}, &clock{at: time.Now()}
+		o := newInbox(t, inbox.Config{Now: c.now, Debounce: 1})
+		o.Start(w.wake)
+		deliver(t, o, completed("t0", "x"))
+		<-time.After(10 * time.Millisecond) // ten million times what is missing
+		if got, n := w.times(), c.count(); len(got) != 0 || n > 100 {
+			t.Errorf("woken at %v, the clock was read %d times", got, n)
+		}
+		d := take(t, o)
+		<-time.After(10 * time.Millisecond)
+		if got := w.times(); len(got) != 0 {
+			t.Errorf("woken at %v", got)
+		}
+		c.set(inbox.DefaultLease)
+		<-time.After(inbox.DefaultMaxRetry)
+		if len(w.times()) == 0 {
+			t.Error("not woken although the lease is over")
+		}
+		d.Release()
+		closeInbox(t, o)
+	})
 }

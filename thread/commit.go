@@ -38,7 +38,11 @@ type Commit struct {
 // compaction.ErrConflict when the state has another revision than Base, and with [ErrUnknown] when messages are to be replaced in a thread
 // without a log.
 func (t *Threads) Commit(ctx context.Context, thread string, c Commit) (state uint64, err error) {
-	err = t.call(ctx, thread, func(ctx context.Context) error {
+	limit := callTime
+	if c.depends() {
+		limit = largeTime
+	}
+	err = t.call(ctx, thread, limit, func(ctx context.Context) error {
 		if err := c.check(thread); err != nil {
 			return err
 		}

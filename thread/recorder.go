@@ -203,7 +203,11 @@ func (r *Recorder) write(o *openRecord, line []byte, begins bool) error {
 
 // writeLocked appends lines to a record if it is there and has room, and begins it with first if that is set. The caller holds o.writing.
 func (r *Recorder) writeLocked(ctx context.Context, o *openRecord, lines []byte, count int, limit int64, first []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	bound := callTime
+	if len(lines) > lineBytes {
+		bound = largeTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	var size int64
 	kept := false

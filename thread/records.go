@@ -50,7 +50,7 @@ func (r *Records) List(ctx context.Context, n int) ([]Known, error) {
 // Load reads the record of a run. The id may be cut short as long as no other run's begins in the same way. It fails with [ErrNoRecord] or
 // [ErrAmbiguous], and names runs that there are.
 func (r *Records) Load(ctx context.Context, id string) (*Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, largeTime)
 	defer cancel()
 	ref, err := r.find(ctx, id)
 	if err != nil {

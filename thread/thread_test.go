@@ -1,6 +1,7 @@
 package thread_test
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -150,6 +151,44 @@ func TestRecorder_batches(t *testing.T) {
 		}
 		noError(t, r.Close(t.Context()))
 	})
+}
+
+// stuck is a store that does not answer.
+type stuck struct{ store.Store }
+
+func (stuck) Read(ctx context.Context, _ string, _ store.Query) (store.Snapshot, error) {
+	<-ctx.Done()
+	return store.Snapshot{}, ctx.Err()
+}
+
+// Each call ends although the store does not answer, those of a cell soon.
+func TestThreads_stuck(t *testing.T) {
+	t.Parallel()
+	threads := thread.On(stuck{memstore.New()})
+	message := abi.Message{ID: "m", Role: abi.RoleUser}
+	for name, c := range map[string]struct {
+		want time.Duration
+		call func() error
+	}{
+		"load":     {5 * time.Second, func() error { _, _, err := threads.Load("t"); return err }},
+		"ledger":   {5 * time.Second, func() error { _, err := threads.LoadLedger("t"); return err }},
+		"save":     {5 * time.Second, func() error { return threads.SaveLedger("t", compaction.StoredLedger{}) }},
+		"record":   {5 * time.Second, func() error { return threads.Record(compaction.Event{Thread: "t"}) }},
+		"swap":     {30 * time.Second, func() error { _, err := threads.Swap("t", 0, compaction.State{}); return err }},
+		"messages": {30 * time.Second, func() error { _, err := threads.Messages(example(), "t"); return err }},
+		"events":   {30 * time.Second, func() error { _, err := threads.Events(example(), "t"); return err }},
+		"append":   {30 * time.Second, func() error { return threads.Append(example(), "t", message) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				if err := c.call(); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != c.want {
+					t.Errorf("ended after %s, want %s: %v", time.Since(start), c.want, err)
+				}
+			})
+		})
+	}
 }
 
 func noError(t *testing.T, err error) {

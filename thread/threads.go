@@ -20,14 +20,14 @@ const (
 	listPage = 1000
 )
 
-// callTime bounds a call that a run waits for, largeTime one of megabytes.
+// callTime bounds a call that reads or writes one cell or some events, largeTime one that may be for many megabytes.
 const callTime, largeTime = 5 * time.Second, 30 * time.Second
 
 // ErrUnknown is a thread that has no log.
 var ErrUnknown = errors.New("it has no log")
 
-// Threads is the view of the conversations of a store. The id of a conversation is valid UTF-8 of 1 to store.MaxKey bytes. Each call takes
-// 30 s at most.
+// Threads is the view of the conversations of a store. The id of a conversation is valid UTF-8 of 1 to store.MaxKey bytes. A call that
+// reads messages or events, or commits messages or a compaction state, takes 30 s at most, any other one 5 s.
 type Threads struct{ store store.Store }
 
 var _ compaction.Store = (*Threads)(nil)
@@ -41,8 +41,8 @@ func Listed(thread string) store.Cell {
 }
 
 // call runs a call with a deadline.
-func (t *Threads) call(ctx context.Context, thread string, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, largeTime)
+func (t *Threads) call(ctx context.Context, thread string, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := do(ctx)
 	if err == nil || errors.Is(err, compaction.ErrConflict) {
@@ -53,7 +53,11 @@ func (t *Threads) call(ctx context.Context, thread string, do func(context.Conte
 
 // read reads parts of a thread, and has them decoded.
 func (t *Threads) read(ctx context.Context, thread string, q store.Query, decode func(store.Snapshot) error) error {
-	return t.call(ctx, thread, func(ctx context.Context) error {
+	limit := callTime
+	if len(q.Entries) > 0 {
+		limit = largeTime
+	}
+	return t.call(ctx, thread, limit, func(ctx context.Context) error {
 		s, err := t.store.Read(ctx, thread, q)
 		if err != nil {
 			return err

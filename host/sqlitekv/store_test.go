@@ -158,6 +158,7 @@ func TestOpen_refused(t *testing.T) {
 	refused("", "Path is empty")
 	refused(filepath.Join(dir, "no", "folder"), "no such file")
 	refused(dir, "directory")
+	refused(os.DevNull, "name a file")
 
 	text := filepath.Join(dir, "text")
 	if err := os.WriteFile(text, []byte(strings.Repeat("this is not a database. ", 100)), 0o600); err != nil {
@@ -218,7 +219,8 @@ func TestStore_waits(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := s.Set(ctx, "n", "k", []byte("v"), roomy()); !errors.Is(err, context.DeadlineExceeded) {
+	err = s.Set(ctx, "n", "k", []byte("v"), roomy())
+	if !errors.Is(err, context.DeadlineExceeded) || strings.Count(err.Error(), context.DeadlineExceeded.Error()) != 1 {
 		t.Errorf("another writer holds the file: %v", err)
 	}
 	if _, found, err := s.Get(t.Context(), "n", "k"); found || err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/sqlitefile"
 )
@@ -23,10 +24,13 @@ func (s *Store) write(ctx context.Context, run func(tx *sql.Tx) error) error {
 	})
 }
 
+// lastPause is the longest between two attempts: each begins a transaction.
+const lastPause = 50 * time.Millisecond
+
 // retry tries again for as long as another connection is in the way, until ctx ends.
 func retry(ctx context.Context, run func() error) error {
-	err := sqlitefile.Retry(ctx, run)
-	if err != nil && ctx.Err() != nil { // SQLite may have been interrupted
+	err := sqlitefile.Retry(ctx, lastPause, run)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) { // SQLite may have been interrupted
 		return errors.Join(ctx.Err(), err)
 	}
 	return err

@@ -1,4 +1,4 @@
-// Package sqlitefile opens SQLite files that only their owner can use, and waits for other processes that have one locked.
+// Package sqlitefile opens SQLite files that only their owner can use, and waits for other processes and connections that have one locked.
 //
 // # Concurrency
 //
@@ -6,5 +6,5 @@
 //
 // # Errors
 //
-// They name the file. A context that ends while another process has the lock gives its cause.
+// Those of [Create] name the file, those of [Retry] do not. A context that ends while the file is locked gives its cause.
 package sqlitefile

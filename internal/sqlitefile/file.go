@@ -30,7 +30,7 @@ func Create(path string, existing bool) error {
 	case info.IsDir():
 		return fmt.Errorf("%s is a directory; name a file in it", path)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", path)
+		return fmt.Errorf("%s is not a regular file; name a file", path)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s: other users can access the file (mode %s); use chmod 600", path, info.Mode().Perm())
 	}

@@ -11,8 +11,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Pauses between two attempts to lock a file while another process has it. The attempts are not left to SQLite's busy_timeout, which sleeps
-// for up to 100 ms and does not know the context.
+// Pauses between two attempts to lock a file while another process has it, or another connection of this one. LastPause is for attempts that
+// cost little. The attempts are not left to SQLite's busy_timeout, which sleeps for up to 100 ms and does not know the context.
 const (
 	firstPause = 100 * time.Microsecond
 	LastPause  = time.Millisecond
@@ -32,9 +32,9 @@ func locked(err error) bool {
 	return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
 }
 
-// Retry calls run until the file is not locked, or ctx is done.
-func Retry(ctx context.Context, run func() error) error {
-	for pause := firstPause; ; pause = min(2*pause, LastPause) {
+// Retry calls run until the file is not locked, or ctx is done. The pauses between its calls grow up to about longest.
+func Retry(ctx context.Context, longest time.Duration, run func() error) error {
+	for pause := firstPause; ; pause = min(2*pause, longest) {
 		err := run()
 		if !locked(err) {
 			return err
@@ -44,7 +44,7 @@ func Retry(ctx context.Context, run func() error) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w, while another process has the lock: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w, while another process or connection has the lock: %w", context.Cause(ctx), err)
 		}
 	}
 }

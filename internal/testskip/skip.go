@@ -42,6 +42,24 @@ func Long(tb testing.TB) {
 	}
 }
 
+// Plain skips a test under the race detector, which finds nothing in it that it does not find elsewhere, and takes minutes. make test-plain
+// runs it.
+func Plain(tb testing.TB) {
+	tb.Helper()
+	if UnderRace {
+		Skip(tb, "takes long under the race detector: make test-plain runs it")
+	}
+}
+
+// Rounds returns how often a test repeats something: few times under the race detector, which finds nothing more in the others. make
+// test-plain has all.
+func Rounds(all, few int) int {
+	if UnderRace {
+		return few
+	}
+	return all
+}
+
 // list adds a line to a file. Several processes may do so at once.
 func list(path, line string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

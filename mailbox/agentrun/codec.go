@@ -89,7 +89,7 @@ func putImage(c agent.Checkpoint, accepted []abi.Message, decided []agent.Decisi
 }
 
 // errOld is an image without a checkpoint, which versions before the first release wrote.
-var errOld = errors.New("agentrun: the image of the thread is of an older version of mortise; end its runs with that version, or use a new store")
+var errOld = errors.New("agentrun: the image of the thread is of an older version of mortise and cannot be continued; use a new thread or a new store")
 
 // getImage is the checkpoint of an image, without messages, and with what was decided under way.
 func getImage(data []byte) (c agent.Checkpoint, accepted []abi.Message, err error) {

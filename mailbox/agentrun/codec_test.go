@@ -39,7 +39,7 @@ func TestOldImage(t *testing.T) {
 	t.Parallel()
 	old, err := wire.MessagePack.Marshal(map[string]any{"record": []byte(`{"run_id":"r"}`), "revision": int64(3)})
 	must(t, err)
-	if _, err := agentrun.DecodeRun(old); err == nil || !strings.Contains(err.Error(), "end its runs with that version, or use a new store") {
+	if _, err := agentrun.DecodeRun(old); err == nil || !strings.Contains(err.Error(), "cannot be continued; use a new thread or a new store") {
 		t.Error(err)
 	}
 }

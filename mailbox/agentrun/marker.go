@@ -38,7 +38,7 @@ type unwritten struct {
 	threads *threads.Threads
 }
 
-// callTime bounds a call of a compaction.Store.
+// callTime bounds the commit of a Swap that follows one with a marker: Swap has no context.
 const callTime = 5 * time.Second
 
 // keeper returns that of the run that a thread has here, locked, nil without one or once that accepts nothing more.

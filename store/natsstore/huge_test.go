@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/natsstore"
 )
@@ -11,9 +12,8 @@ import (
 // TestLargest: a value of the largest size comes back.
 func TestLargest(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("64 MiB")
-	}
+	testskip.Long(t) // 64 MiB
+	testskip.Plain(t)
 	url := serve(t).ClientURL()
 	name := newStream()
 	patient := func(c *natsstore.Config) { c.Patience = 2 * time.Minute }

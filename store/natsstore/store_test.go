@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/storetest"
@@ -104,7 +105,7 @@ func TestEager(t *testing.T) {
 	})
 	t.Run("model", func(t *testing.T) {
 		t.Parallel()
-		storetest.TestModel(t, eager, 20)
+		storetest.TestModel(t, eager, testskip.Rounds(20, 8))
 	})
 }
 
@@ -115,5 +116,5 @@ func TestEvents(t *testing.T) {
 
 func TestModel(t *testing.T) {
 	t.Parallel()
-	storetest.TestModel(t, two(serve(t).ClientURL()), 30)
+	storetest.TestModel(t, two(serve(t).ClientURL()), testskip.Rounds(30, 10))
 }

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/mortise-dev/mortise/store"
@@ -22,6 +23,9 @@ type member struct {
 	// alone is set if the batch was not applied, and has to be without others.
 	alone bool
 }
+
+// errPanicked is the error of batches whose group panicked.
+var errPanicked = errors.New("pgstore: another batch of the same group panicked")
 
 type job = sqlcore.Job[*member]
 
@@ -71,7 +75,13 @@ func (s *Store) together(ctx context.Context, first *job) {
 	var group []*job
 	var list []*store.Batch
 	size := 0
+	defer func() {
+		for _, j := range group {
+			j.Done()
+		}
+	}()
 	for j := first; j != nil; j = s.groups.queue.Next(len(group), size, func(*member) bool { return true }) {
+		j.Item.err = errPanicked // until it is known
 		group, list, size = append(group, j), append(list, j.Item.batch), size+j.Size
 	}
 	if len(group) > 1 {
@@ -87,6 +97,5 @@ func (s *Store) together(ctx context.Context, first *job) {
 		default:
 			m.revision, m.err = out[i].of(m.batch)
 		}
-		j.Done()
 	}
 }

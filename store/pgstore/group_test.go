@@ -104,6 +104,59 @@ func TestGroup_exists(t *testing.T) {
 	}
 }
 
+// TestGroup_panic holds that a batch which panics takes its group with it, and neither the callers of that nor the store.
+func TestGroup_panic(t *testing.T) {
+	t.Parallel()
+	c := config(t)
+	r, address := newRelay(t, c.URL)
+	c.URL = address
+	s := open(t, c)
+	before := r.trips.Load()
+	r.hold.Lock()
+	results := make(chan any, 4)
+	for i := range cap(results) {
+		go func() {
+			var err error
+			defer func() { // as a server recovers
+				if p := recover(); p != nil {
+					results <- p
+					return
+				}
+				results <- err
+			}()
+			_, err = s.Apply(t.Context(), put(fmt.Sprint("t", i), store.AnyRevision))
+		}()
+		for i == 0 && r.trips.Load() == before {
+			<-time.After(time.Millisecond)
+		}
+	}
+	<-time.After(200 * time.Millisecond) // they wait now
+	repair := s.Break()
+	defer repair()
+	r.hold.Unlock()
+	var applied, panics, lost int
+	for range cap(results) {
+		select {
+		case got := <-results:
+			switch err, _ := got.(error); {
+			case got == nil:
+				applied++
+			case errors.Is(err, pgstore.ErrPanicked):
+				lost++
+			default:
+				panics++
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("a batch hangs")
+		}
+	}
+	if applied != 1 || panics != 1 || lost != 2 {
+		t.Errorf("of four batches %d were applied, %d panicked, and %d were lost", applied, panics, lost)
+	}
+	repair()
+	apply(t, s, "later")
+}
+
 // TestGroup_locked holds that a batch which waits for another transaction does not keep the others back.
 func TestGroup_locked(t *testing.T) {
 	t.Parallel()

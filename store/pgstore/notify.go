@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // notifyAfter is how long a notification waits for others.
@@ -18,7 +20,7 @@ const notifyAfter = 2 * time.Millisecond
 type notices struct {
 	mu     sync.Mutex
 	topics map[string]bool
-	// pending is set while a timer waits, or notifies, closed when none is to be started any more.
+	// pending is set while a goroutine notifies, closed when none is to be started any more.
 	pending, closed bool
 }
 
@@ -35,29 +37,33 @@ func (s *Store) notifyLater(ctx context.Context, topics []string) {
 	}
 	if !n.pending {
 		n.pending = true
-		s.work.Add(1)
-		time.AfterFunc(notifyAfter, func() { s.notifyTaken(context.WithoutCancel(ctx)) })
+		s.work.Go(func() { s.notifying(context.WithoutCancel(ctx)) })
 	}
 }
 
-func (s *Store) notifyTaken(ctx context.Context) {
-	n := &s.notices
-	n.mu.Lock()
-	topics := slices.Sorted(maps.Keys(n.topics))
-	clear(n.topics)
-	n.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, brief)
-	defer cancel()
-	if err := s.notify(limited, topics); err != nil {
-		s.cfg.Logger.WarnContext(ctx, "pgstore_not_notified", "topics", len(topics), "error", err)
+// notifying notifies topics until there are none.
+func (s *Store) notifying(ctx context.Context) {
+	for {
+		_ = wait.For(ctx, notifyAfter)
+		topics := s.notices.take()
+		if len(topics) == 0 {
+			return
+		}
+		limited, cancel := context.WithTimeout(ctx, brief)
+		if err := s.notify(limited, topics); err != nil {
+			s.cfg.Logger.WarnContext(ctx, "pgstore_not_notified", "topics", len(topics), "error", err)
+		}
+		cancel()
 	}
+}
+
+func (n *notices) take() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.pending = len(n.topics) > 0; n.pending {
-		time.AfterFunc(notifyAfter, func() { s.notifyTaken(ctx) })
-		return
-	}
-	s.work.Done()
+	topics := slices.Sorted(maps.Keys(n.topics))
+	clear(n.topics)
+	n.pending = len(topics) > 0
+	return topics
 }
 
 func (n *notices) close() {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/internal/pgtest"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/pgstore"
 	"github.com/mortise-dev/mortise/store/storetest"
@@ -106,5 +107,5 @@ func TestEvents(t *testing.T) {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	one, other := twice(t) // the model uses names of its own in each round
-	storetest.TestModel(t, func(*testing.T) (_, _ store.Store) { return one, other }, 60)
+	storetest.TestModel(t, func(*testing.T) (_, _ store.Store) { return one, other }, testskip.Rounds(60, 20))
 }

@@ -24,6 +24,14 @@ func (s *Store) Script(ctx context.Context, text string) error {
 	}})
 }
 
+// Change makes a change, which gets what runs statements in the transaction, and may panic.
+func (s *Store) Change(ctx context.Context, do func(script func(string) error) error) error {
+	return s.writer.write(ctx, 0, change{do: func(ctx context.Context, t *tx) error {
+		t.wrote = true
+		return do(func(text string) error { return t.script(ctx, text) })
+	}})
+}
+
 // KeptNotices is how many notices stay at least.
 const KeptNotices = keptNotices
 

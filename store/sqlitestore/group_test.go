@@ -133,6 +133,105 @@ func TestGroup_withdrawn(t *testing.T) {
 	}
 }
 
+// TestGroup_panic holds that a change which panics takes its transaction with it, and neither the callers of that nor the store.
+func TestGroup_panic(t *testing.T) {
+	t.Parallel()
+	path := fresh(t)
+	s := open(t, path)
+	bad := func() error { return s.Change(t.Context(), func(func(string) error) error { panic("bad change") }) }
+	good := func(key string) func() error {
+		return func() error {
+			_, err := s.Apply(t.Context(), put("t", key, ""))
+			return err
+		}
+	}
+	for _, c := range []struct {
+		calls []func() error
+		fails int // the call that the panic takes with it, if any but the first
+	}{{[]func() error{bad, good("1"), good("2")}, 0}, {[]func() error{good("lost"), bad, good("3")}, 1}} {
+		release := block(t, path)
+		results := make([]chan any, len(c.calls))
+		for i, call := range c.calls {
+			results[i] = make(chan any, 1)
+			go func() {
+				var err error
+				defer func() { // as a server recovers
+					if p := recover(); p != nil {
+						results[i] <- p
+						return
+					}
+					results[i] <- err
+				}()
+				err = call()
+			}()
+			waiting(s, i+1)
+		}
+		release()
+		for i := range results {
+			select {
+			case got := <-results[i]:
+				if i == 0 && got != "bad change" || i > 0 && (got != nil) != (i == c.fails) {
+					t.Errorf("call %d of %d got %v", i, len(results), got)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("call %d of %d hangs", i, len(results))
+			}
+		}
+	}
+	if got := cells(t, s, "t"); len(got) != 3 || got[2].Key != "3" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestGroup_again holds that batches whose transaction another change has ended do not wait for another process past their contexts for long.
+func TestGroup_again(t *testing.T) {
+	t.Parallel()
+	path := fresh(t)
+	s := open(t, path)
+	release := block(t, path)
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make(chan error, 2)
+	for i := range cap(errs) {
+		go func() {
+			_, err := s.Apply(ctx, put("t", fmt.Sprint(i), ""))
+			errs <- err
+		}()
+		waiting(s, i+1)
+	}
+	failed := make(chan error, 1)
+	ended := errors.New("the change has ended the transaction")
+	var other func()
+	go func() {
+		failed <- s.Change(t.Context(), func(script func(string) error) error {
+			err := script("ROLLBACK")
+			other = block(t, path)
+			return errors.Join(ended, err)
+		})
+	}()
+	waiting(s, 3)
+	release()
+	if err := <-failed; !errors.Is(err, ended) {
+		t.Errorf("got %v", err)
+	}
+	cancel()
+	for range cap(errs) {
+		select {
+		case err := <-errs:
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("a batch waits for another process after its context is done")
+		}
+	}
+	other()
+	_, err := s.Apply(t.Context(), put("t", "later", ""))
+	must(t, err)
+	if got := cells(t, s, "t"); len(got) != 1 || got[0].Key != "later" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestGroup_events holds that events share no transaction with a batch that needs a flush, and that all come in order.
 func TestGroup_events(t *testing.T) {
 	t.Parallel()

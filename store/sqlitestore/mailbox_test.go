@@ -18,7 +18,7 @@ func TestViews(t *testing.T) {
 
 func TestMailbox(t *testing.T) {
 	t.Parallel()
-	viewtest.TestMailbox(t, pair, 300)
+	viewtest.TestMailbox(t, pair, testskip.Rounds(300, 24))
 }
 
 func openNamed(ctx context.Context, path string) (store.Store, func(context.Context) error, error) {
@@ -32,5 +32,5 @@ func openNamed(ctx context.Context, path string) (store.Store, func(context.Cont
 func TestViews_killed(t *testing.T) {
 	t.Parallel()
 	testskip.Long(t)
-	viewtest.TestKilled(t, openNamed, fresh, 90*time.Second)
+	viewtest.TestKilled(t, openNamed, fresh, time.Duration(testskip.Rounds(90, 15))*time.Second)
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 	"github.com/mortise-dev/mortise/store/storetest"
@@ -49,5 +50,5 @@ func TestEvents(t *testing.T) {
 
 func TestModel(t *testing.T) {
 	t.Parallel()
-	storetest.TestModel(t, pair, 100)
+	storetest.TestModel(t, pair, testskip.Rounds(100, 20))
 }

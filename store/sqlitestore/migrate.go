@@ -47,14 +47,14 @@ func (c *conn) migrate(ctx context.Context, existing bool) error {
 		return err
 	}
 	var version int
-	err = sqlitefile.Retry(ctx, func() (err error) {
+	err = sqlitefile.Retry(ctx, sqlitefile.LastPause, func() (err error) {
 		version, err = c.version(ctx, len(scripts), existing)
 		return err
 	})
 	if err != nil || existing {
 		return err
 	}
-	if err := sqlitefile.Retry(ctx, func() error { return c.logAhead(ctx, version == 0) }); err != nil {
+	if err := sqlitefile.Retry(ctx, sqlitefile.LastPause, func() error { return c.logAhead(ctx, version == 0) }); err != nil {
 		return err
 	}
 	for version < len(scripts) {
@@ -82,7 +82,7 @@ func (c *conn) logAhead(ctx context.Context, empty bool) error {
 
 // step runs the next script, if there is one, and returns the version after it.
 func (c *conn) step(ctx context.Context, scripts []string) (version int, err error) {
-	if err := sqlitefile.Retry(ctx, func() error { return c.script(ctx, "BEGIN IMMEDIATE") }); err != nil {
+	if err := sqlitefile.Retry(ctx, sqlitefile.LastPause, func() error { return c.script(ctx, "BEGIN IMMEDIATE") }); err != nil {
 		return 0, err
 	}
 	version, err = c.version(ctx, len(scripts), false) // another process may have been faster

@@ -233,8 +233,8 @@ func survived(t *testing.T, path string, acks map[string]int) error {
 // lost. What was acknowledged is there, and each batch is whole.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(3) {
-		copies, acks := powerCuts(t, newDisk(t.TempDir(), seed))
+	for seed := range testskip.Rounds(3, 1) {
+		copies, acks := powerCuts(t, newDisk(t.TempDir(), uint64(seed))) //nolint:gosec // not negative
 		if len(copies) < 30 {
 			t.Errorf("the power was cut %d times", len(copies))
 		}
@@ -250,6 +250,7 @@ func TestPowerCut(t *testing.T) {
 func TestPowerCut_lies(t *testing.T) {
 	t.Parallel()
 	testskip.Long(t)
+	testskip.Plain(t)
 	d := newDisk(t.TempDir(), 1)
 	d.lies = true
 	copies, acks := powerCuts(t, d)

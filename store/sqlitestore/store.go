@@ -87,7 +87,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // start checks the file and starts the goroutines.
 func (s *Store) start(ctx context.Context, existing bool) error {
 	var c *conn
-	err := sqlitefile.Retry(ctx, func() (err error) {
+	err := sqlitefile.Retry(ctx, sqlitefile.LastPause, func() (err error) {
 		c, err = connect(ctx, s.db, "synchronous = FULL", "fullfsync = ON", fmt.Sprint("journal_size_limit = ", keptLog))
 		return err
 	})
@@ -96,7 +96,7 @@ func (s *Store) start(ctx context.Context, existing bool) error {
 	}
 	err = c.migrate(ctx, existing)
 	if err == nil {
-		err = sqlitefile.Retry(ctx, func() error {
+		err = sqlitefile.Retry(ctx, sqlitefile.LastPause, func() error {
 			_, err := c.row(ctx, []any{&s.seen}, "SELECT coalesce(max(id), 0) FROM notice")
 			return err
 		})
@@ -177,7 +177,7 @@ func (s *Store) read(ctx context.Context, do func(*conn) error) error {
 		return ErrClosed
 	}
 	defer func() { s.readers <- c }()
-	return sqlitefile.Retry(ctx, func() (err error) {
+	return sqlitefile.Retry(ctx, sqlitefile.LastPause, func() (err error) {
 		if c == nil {
 			if c, err = s.reader(ctx); err != nil {
 				return err

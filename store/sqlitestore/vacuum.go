@@ -38,15 +38,14 @@ func (t *tidier) stop() {
 	}
 }
 
-// scheduleTidy has the next step made after tidyEvery. What fails is tried again then.
+// scheduleTidy has the next step made after tidyEvery. What fails is tried again then. Nothing cancels ctx.
 func (w *writer) scheduleTidy(ctx context.Context) {
 	if w.tidier.pending {
 		return
 	}
-	ctx = context.WithoutCancel(ctx)
 	w.tidier.pending = true
 	w.tidier.timer = time.AfterFunc(tidyEvery, func() {
-		_ = w.queue.Do(ctx, &job{Alone: true}, func() { // the last job does not wait for this one
+		_ = w.queue.Do(ctx, &job{Alone: true}, func() { // fails with ErrClosed after Close: nothing to do
 			w.tidier.pending = false
 			if more, err := w.shrink(ctx); more || err != nil {
 				w.scheduleTidy(ctx)

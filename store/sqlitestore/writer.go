@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,8 @@ const (
 	longHold   = 25 * time.Millisecond
 	breakTime  = 2 * sqlitefile.LastPause
 	sharedTime = 10 * time.Second
+	// How long jobs wait for other processes whose transaction another job has ended.
+	againTime = time.Second
 	// Notifications that stay in the table, and how often older ones are deleted. A process that lags by more misses some.
 	keptNotices = 4096
 	purgeEvery  = 1024
@@ -59,7 +62,7 @@ func newWriter(c *conn, s *Store) *writer {
 	return &writer{conn: c, store: s, queue: sqlcore.Queue[*change]{Jobs: maxGroup, Bytes: maxBytes}}
 }
 
-// write makes a change, of so many bytes, and returns after the COMMIT. When ctx is done before it began it is not made.
+// write makes a change, of so many bytes, and returns after the COMMIT. While the change waits, it may be withdrawn by ctx.
 func (w *writer) write(ctx context.Context, size int, c change) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -85,14 +88,23 @@ func (w *writer) close(ctx context.Context) (err error) {
 }
 
 // lead runs a job, and those that wait or come meanwhile, in one transaction. A job that ends it is left out of the next one, which has the
-// others: they did nothing wrong.
+// others: they did nothing wrong. Their contexts may be done by then, so that the next ones wait for other processes for againTime only.
 func (w *writer) lead(ctx context.Context, first *job) {
-	for jobs := []*job{first}; len(jobs) > 0; ctx = context.WithoutCancel(ctx) {
-		jobs = w.transaction(ctx, jobs)
+	jobs := w.transaction(ctx, []*job{first})
+	ctx = context.WithoutCancel(ctx)
+	if len(jobs) > 0 {
+		limited, cancel := context.WithTimeout(ctx, againTime)
+		defer cancel()
+		for len(jobs) > 0 {
+			jobs = w.transaction(limited, jobs)
+		}
 	}
 	w.ended = time.Now()
 	w.scheduleTidy(ctx)
 }
+
+// errPanicked is the error of jobs in whose transaction a change panicked.
+var errPanicked = errors.New("a change in the same transaction panicked")
 
 // transaction runs jobs, and those that wait, and returns those that are to be run again.
 func (w *writer) transaction(ctx context.Context, jobs []*job) (again []*job) {
@@ -102,6 +114,13 @@ func (w *writer) transaction(ctx context.Context, jobs []*job) (again []*job) {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx) // what has begun is written
+	err = errPanicked                // until it is known
+	defer func() {
+		if err != nil {
+			_ = t.script(ctx, "ROLLBACK") // there may be no transaction any more
+		}
+		finish(jobs, err)
+	}()
 	size := 0
 	for i := 0; ; i++ {
 		if i == len(jobs) {
@@ -111,10 +130,10 @@ func (w *writer) transaction(ctx context.Context, jobs []*job) (again []*job) {
 			}
 			jobs = append(jobs, j)
 		}
-		if err := w.run(ctx, t, jobs[i].Item, i > 0); err != nil {
-			_ = t.script(ctx, "ROLLBACK") // there may be no transaction any more
-			finish(jobs[i:i+1], store.NotApplied(err))
-			return slices.Delete(jobs, i, i+1)
+		if failed := w.run(ctx, t, jobs[i].Item, i > 0); failed != nil {
+			err = store.NotApplied(failed)
+			jobs, again = jobs[i:i+1], slices.Concat(jobs[:i], jobs[i+1:])
+			return again
 		}
 		size += jobs[i].Size
 	}
@@ -124,7 +143,6 @@ func (w *writer) transaction(ctx context.Context, jobs []*job) (again []*job) {
 			w.store.hub.Notify(wait.StreamTopic(""))
 		}
 	}
-	finish(jobs, err)
 	return nil
 }
 
@@ -171,7 +189,7 @@ func (w *writer) run(ctx context.Context, t *tx, c *change, shares bool) error {
 func (w *writer) begin(ctx context.Context, jobs []*job) (*tx, error) {
 	w.yield(ctx)
 	hurried := func(c *change) bool { return c != nil && !c.soft }
-	err := sqlitefile.Retry(ctx, func() error {
+	err := sqlitefile.Retry(ctx, sqlitefile.LastPause, func() error {
 		if w.hasty.Load() {
 			return ErrClosed
 		}
@@ -245,11 +263,9 @@ func (w *writer) commit(ctx context.Context, t *tx) error {
 		}
 	}
 	t.run(ctx, "COMMIT")
-	if t.err != nil {
-		_ = t.script(ctx, "ROLLBACK") // there may be no transaction any more
-		return t.err
+	if t.err == nil {
+		w.last = t.revision
+		w.commits.Add(1)
 	}
-	w.last = t.revision
-	w.commits.Add(1)
-	return nil
+	return t.err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/thread"
 )
 
-// writers of two processes do not come between the messages of a call, and none is lost.
+// writers of two processes do not come between the messages of a call, and neither messages nor events are lost.
 func writers(w *world) {
 	const workers, calls, each = 4, 5, 4
 	var wg sync.WaitGroup
@@ -25,7 +25,7 @@ func writers(w *world) {
 					messages = append(messages, message(fmt.Sprintf("%d/%d/%d", n, c, i), "x"))
 				}
 				own := fmt.Sprint("own ", n)
-				err := errors.Join(s.Append(w.Context(), "t", messages...), s.Append(w.Context(), own, messages[0]), s.Record(compaction.Event{Thread: own, Attempt: c}))
+				err := errors.Join(s.Append(w.Context(), "t", messages...), s.Append(w.Context(), own, messages[0]), s.Record(compaction.Event{Thread: "t", Reason: own, Attempt: c}))
 				if err != nil {
 					w.Error(err)
 				}
@@ -53,9 +53,11 @@ func writers(w *world) {
 	for n := range workers {
 		own := fmt.Sprint("own ", n)
 		log, err := w.one.Messages(w.Context(), own)
-		events, err2 := w.one.Events(w.Context(), own)
-		if err := errors.Join(err, err2); err != nil || len(log) != calls || len(events) != calls || events[calls-1].Attempt != calls-1 {
-			w.Errorf("writer %d has %d messages and %d events of %d (%v)", n, len(log), len(events), calls, err)
+		events, err2 := w.one.Events(w.Context(), "t")
+		events = slices.DeleteFunc(events, func(e compaction.Event) bool { return e.Reason != own })
+		inOrder := slices.IsSortedFunc(events, func(a, b compaction.Event) int { return a.Attempt - b.Attempt })
+		if err := errors.Join(err, err2); err != nil || len(log) != calls || len(events) != calls || !inOrder {
+			w.Errorf("writer %d has %d messages and %d events of %d, in order: %t (%v)", n, len(log), len(events), calls, inOrder, err)
 		}
 	}
 }

@@ -35,6 +35,7 @@ type Job[T any] struct {
 }
 
 // Do returns when another job has run this one, or calls lead to do so. With an error, which is ErrClosed or that of ctx, it was not run.
+// Also when lead panics the next job leads, and lead has to call Done for the jobs that it got from Next.
 func (q *Queue[T]) Do(ctx context.Context, j *Job[T], lead func()) error {
 	if err := q.enter(j); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (q *Queue[T]) enter(j *Job[T]) error {
 	return nil
 }
 
-// withdraw removes a job that still waits, and reports whether it did.
+// withdraw removes a job if it still waits, and reports whether it did.
 func (q *Queue[T]) withdraw(j *Job[T]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,7 +86,7 @@ func (q *Queue[T]) withdraw(j *Job[T]) bool {
 }
 
 // Next removes the job that waits longest and may share a transaction, for the one that leads, which has so many jobs of so many bytes by
-// now. It is nil if there is none, or it does not fit. The one that leads calls Done for it.
+// now. Next returns nil if no job waits that may share, or the oldest does not fit. The one that leads calls Done for the job.
 func (q *Queue[T]) Next(jobs, bytes int, fits func(T) bool) *Job[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +102,7 @@ func (q *Queue[T]) Next(jobs, bytes int, fits func(T) bool) *Job[T] {
 	return j
 }
 
-// Done has the Do of a job return that another one has run. For the job that leads it does nothing.
+// Done releases the caller of a job that the leader has run. For the leader's own job it does nothing.
 func (j *Job[T]) Done() {
 	if !j.leads {
 		close(j.turn)
@@ -131,7 +132,7 @@ func (q *Queue[T]) Len() int {
 	return 0
 }
 
-// Any reports whether a job is such that waits.
+// Any reports whether the item of a waiting job satisfies such.
 func (q *Queue[T]) Any(such func(T) bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
