@@ -230,8 +230,9 @@ func lapse(t *turn) string {
 
 const lapsedText = "nothing came in time for which it waited: "
 
-// lapsed reports whether the open run has waited long enough, unless something came in time.
+// lapsed reports whether the open run has waited long enough, unless something came in time. A request for which the thread is reserved may be
+// what it waits for.
 func (t *Thread) lapsed(now time.Time) bool {
 	open := &t.Open
-	return t.Claim == nil && t.PausedAt.IsZero() && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
+	return t.Claim == nil && t.PausedAt.IsZero() && !now.Before(t.ReservedUntil) && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
 }

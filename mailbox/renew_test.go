@@ -103,3 +103,42 @@ func (s *slowClaim) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 	}
 	return s.Store.Apply(ctx, b)
 }
+
+// TestReserved_wait: a foreground request that is lost after it stopped what the thread did leaves the thread due when its waiting run has
+// waited long enough.
+func TestReserved_wait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &losing{plain: plain{memstore.New()}}
+		s.left.Store(1000)
+		run := &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
+			return mailbox.Result{Status: mailbox.RunWaiting, Wait: "permission", WaitUntil: time.Now().Add(5 * time.Second)}, nil
+		}}
+		m := started(t, mailbox.Config{Runtime: run, Store: s})
+		sub := background(t, m, request("t", "x"))
+		synctest.Wait()
+		s.left.Store(1) // the interrupt
+		if _, err := m.Submit(t.Context(), request("t", "y")); !errors.Is(err, errLost) {
+			t.Fatalf("submit: %v", err)
+		}
+		s.left.Store(1000)
+		sleep(time.Minute)
+		wantRun(t, m, sub.Run, mailbox.RunDone, mailbox.TerminationCancelled)
+	})
+}
+
+var errLost = store.NotApplied(errors.New("lost"))
+
+// losing applies so many changes, and fails for the others.
+type losing struct {
+	plain
+
+	left atomic.Int32
+}
+
+func (s *losing) Apply(ctx context.Context, b store.Batch) (uint64, error) {
+	if s.left.Add(-1) < 0 {
+		return 0, errLost
+	}
+	return s.Store.Apply(ctx, b)
+}

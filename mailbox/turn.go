@@ -119,8 +119,8 @@ func (t *turn) project(r Run) {
 	}
 }
 
-// write ends the turn. Without a claim the thread is due at the given time, or at the end of a wait, and never while it is paused; with
-// one it is due at the end of the lease.
+// write ends the turn. Without a claim the thread is due at the given time, or at the end of a wait, after a reservation, and never while it is
+// paused; with one it is due at the end of the lease.
 func (t *turn) write(due time.Time, rank int64) {
 	switch {
 	case t.thread.Claim != nil:
@@ -128,13 +128,14 @@ func (t *turn) write(due time.Time, rank int64) {
 		rank = rankOf(due, priorityDefault)
 	case !t.thread.PausedAt.IsZero():
 		due, rank = time.Time{}, 0
-	case due.Before(t.thread.ReservedUntil) && t.now.Before(t.thread.ReservedUntil):
-		if !due.IsZero() {
-			due = t.thread.ReservedUntil
+	default:
+		if t.thread.Open.Status == RunWaiting && !t.inTime() {
+			if wait := earliest(due, t.thread.Open.WaitUntil); !wait.Equal(due) {
+				due, rank = wait, rankOf(wait, priorityDefault)
+			}
 		}
-	case t.thread.Open.Status == RunWaiting && !t.inTime():
-		if wait := earliest(due, t.thread.Open.WaitUntil); !wait.Equal(due) {
-			due, rank = wait, rankOf(wait, priorityDefault)
+		if until := t.thread.ReservedUntil; !due.IsZero() && due.Before(until) && t.now.Before(until) {
+			due = until
 		}
 	}
 	t.thread.DueAt, t.thread.Rank = due, rank

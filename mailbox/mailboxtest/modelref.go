@@ -332,7 +332,7 @@ func (m *model) soonest(now time.Time) (at time.Time, some bool) {
 		}
 	}
 	if r := m.runs[m.open]; r != nil && r.status == mailbox.RunWaiting && !r.until.IsZero() {
-		if over := time.UnixMilli(max(r.until.UnixMilli(), now.UnixMilli())); !m.came(over) {
+		if over := time.UnixMilli(max(r.until.UnixMilli(), now.UnixMilli(), m.reserved.UnixMilli())); !m.came(over) {
 			earlier(over)
 		}
 	}

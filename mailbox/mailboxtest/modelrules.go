@@ -380,7 +380,7 @@ func (m *model) expire(now time.Time) {
 // lapses reports whether the open run has waited long enough, and nothing came in time for it.
 func (m *model) lapses(now time.Time) bool {
 	r := m.runs[m.open]
-	return m.claim == nil && !m.paused && !m.came(now) && r != nil && r.status == mailbox.RunWaiting && !r.until.IsZero() && !r.until.After(now)
+	return m.claim == nil && !m.paused && !now.Before(m.reserved) && !m.came(now) && r != nil && r.status == mailbox.RunWaiting && !r.until.IsZero() && !r.until.After(now)
 }
 
 // came reports whether something is queued that was due: what is for later does not count.
