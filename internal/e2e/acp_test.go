@@ -252,6 +252,7 @@ func (e *editor) WaitForTerminalExit(context.Context, acp.WaitForTerminalExitReq
 // TestACP: an editor prompts, is asked, cancels, and loads the session again from another process.
 func TestACP(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	w := newACP(t)
 	e := w.edit(t, "allow")
 	id := e.session()
@@ -318,6 +319,7 @@ func (e *editor) cancels(id acp.SessionId) {
 // prompt of the session interrupts it.
 func TestACP_leftRun(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	w := newACP(t)
 	e := w.edit(t, "allow")
 	id := e.session()
@@ -351,6 +353,7 @@ func TestACP_leftRun(t *testing.T) {
 // TestACP_servers: a session has the tools of the MCP servers that its client names, and other sessions have not.
 func TestACP_servers(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	w := newACP(t)
 	e := w.edit(t, "allow")
 	self, err := os.Executable()
@@ -371,6 +374,7 @@ func TestACP_servers(t *testing.T) {
 // TestACP_badInput: what a client does wrong is an error in its response, and what is no message is answered too.
 func TestACP_badInput(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	w := newACP(t)
 	cmd, in, out := w.command(t)
 	lines := bufio.NewScanner(out)
@@ -423,6 +427,7 @@ func TestACP_badInput(t *testing.T) {
 // TestACP_client: the protocol's own client does the same as that of TestACP.
 func TestACP_client(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	node, err := exec.LookPath("node")
 	dir, _ := filepath.Abs(cmp.Or(os.Getenv("MORTISE_NPM_ACP"), filepath.Join("..", "..", "bin", "npm-acp")))
 	if _, missing := os.Stat(filepath.Join(dir, "node_modules")); err != nil || missing != nil {

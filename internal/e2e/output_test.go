@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
@@ -149,6 +150,7 @@ func (p *policies) becomes(what string, ok func() bool) {
 // HTTP, also when the process was killed; it is deleted with its thread, and else when it is too old or there are too many.
 func TestServe_outputs(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	for _, c := range []struct {
 		name  string
 		store func(*testing.T) string

@@ -21,6 +21,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/pgtest"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
@@ -189,6 +190,7 @@ func jetstream(t *testing.T) string {
 // TestServe_bills: without a kill, usage and cost of the runs are what the provider billed.
 func TestServe_bills(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	w := newWorldOf(t, strings.Replace(config, "lease: 2s", "lease: 30s", 1), reply)
 	w.start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
