@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/storetest"
@@ -113,6 +114,7 @@ func (c *cluster) stopLeader(t *testing.T, stream string) {
 // TestCluster runs the contract on three servers.
 func TestCluster(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	c := newCluster(t)
 	storetest.TestStore(t, func(t *testing.T) (one, other store.Store) {
 		t.Helper()

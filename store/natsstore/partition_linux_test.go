@@ -28,6 +28,7 @@ const (
 // it acknowledges again. The suite of the mailbox kills processes meanwhile and judges in the end.
 func TestPartition(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	if prefix := os.Getenv(hubEnv); prefix != "" {
 		partition(t, &network{t: t, prefix: prefix})
 		return

@@ -37,6 +37,7 @@ const (
 // processes that work on the same threads. The suite then compares what all of them acknowledged with what the store has.
 func TestCluster_killed(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	testskip.Long(t)
 	kills, patience := usualKills, patient
 	if text := os.Getenv(killsEnv); text != "" {
