@@ -24,7 +24,7 @@ const (
 	patience = 5 * time.Second
 	// margin is what is left for the answer by policy.
 	margin = 250 * time.Millisecond
-	// startTime is how long a daemon may take to listen.
+	// startTime is how long a daemon may take to listen, and a quarter of what a variable adds to patience.
 	startTime = 500 * time.Millisecond
 	pollTime  = 5 * time.Millisecond
 	// maxPatience bounds the variable that changes patience.
@@ -151,7 +151,7 @@ func (c *call) connect() (frame.Conn, error) {
 		return conn, err
 	}
 	c.start()
-	limit := time.Now().Add(startTime)
+	limit := time.Now().Add(startTime + max(0, wait()-patience)/4)
 	for time.Now().Before(limit) && time.Now().Before(c.deadline) {
 		<-time.After(pollTime)
 		if p, failed := frame.ReadPolicy(c.dir); failed == nil {
