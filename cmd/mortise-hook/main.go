@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/mortise-dev/mortise/hook/frame"
@@ -108,12 +109,16 @@ func (c *call) ask(in io.Reader) (*frame.Reply, error) {
 		return nil, frame.ErrTooLarge
 	}
 	for range 2 {
-		reply, err := c.exchange(event)
-		if err != nil || reply.Status == frame.StatusOK {
+		var reply *frame.Reply
+		switch reply, err = c.exchange(event); {
+		case errors.Is(err, syscall.EPIPE): // it was ending, and did not read the event
+		case err != nil || reply.Status == frame.StatusOK:
 			return reply, err
+		default:
+			err = errors.New("the daemon does not speak this protocol")
 		}
 	}
-	return nil, errors.New("the daemon does not speak this protocol")
+	return nil, err
 }
 
 func (c *call) exchange(event []byte) (*frame.Reply, error) {

@@ -420,6 +420,36 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
+// TestEnding: a daemon that ends before it has read the event is asked no more: the next one is.
+func TestEnding(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, guard())
+	if err := os.MkdirAll(filepath.Dir(p.socket()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", p.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for n := 0; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := frame.ReadHello(c); n > 0 && err == nil {
+				_, _ = frame.Read(c, frame.MaxInput)
+				_ = (&frame.Reply{Status: frame.StatusOK, Stdout: []byte("the next one")}).Write(c)
+			}
+			_ = c.Close()
+		}
+	}()
+	if o := p.call(t, long, "claude", "PreToolUse", bash(1, strings.Repeat("x", 4<<20))); o.stdout != "the next one" {
+		t.Errorf("%+v", o)
+	}
+}
+
 // TestForeign: what another user could control is refused.
 func TestForeign(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/hook/daemon"
+	"github.com/mortise-dev/mortise/hook/frame"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/internal/exit"
@@ -68,6 +69,23 @@ func (p *hookPlace) run(want exit.Code, args ...string) string {
 		p.t.Fatalf("%v: exit %d, want %d\n%s\n%s", args, got, want, out.String(), errs.String())
 	}
 	return out.String() + errs.String()
+}
+
+// TestHook_profiles: two profiles whose folders have the same name have a daemon each.
+func TestHook_profiles(t *testing.T) { //nolint:paralleltest // it sets the environment
+	sockets := map[string]bool{}
+	for range 2 {
+		p := newHookPlace(t)
+		p.run(exit.OK, "hook", "install", "claude")
+		policy, err := frame.ReadPolicy(p.profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sockets[policy.Socket] = true
+	}
+	if len(sockets) != 2 {
+		t.Errorf("the sockets are %v", sockets)
+	}
 }
 
 // TestHook_install: install, list, doctor and uninstall of Claude Code, and what they print of what cannot be done.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,8 +150,9 @@ func (p *hookProfile) policy(of *hook.Program, env []string) *frame.Policy {
 	return out
 }
 
+// socket is that of the folder: profiles may have the same name, and one's events are not for the daemon of another.
 func (p *hookProfile) socket() string {
-	return frame.SocketPath(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), filepath.Base(p.dir))
+	return frame.SocketPath(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), program.HexSum([]byte(p.dir))[:12])
 }
 
 // wanted are the events of a dialect in which a plugin, or repair, has a part.
