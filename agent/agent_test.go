@@ -164,7 +164,7 @@ func TestToolThatIgnoresCancelIsAbandoned(t *testing.T) {
 		want, code string
 	}{
 		{agent.ErrCancelled, "tool: [Tool execution was interrupted: the run was cancelled]", ""},
-		{agent.ErrContinued, "tool: [Tool execution was interrupted: the process ended, and the call may have been carried out]", agent.Continued},
+		{agent.ErrContinued, "tool: [Tool execution was interrupted: the process ended, and the call may have been executed]", agent.Continued},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		release := make(chan struct{})

@@ -24,7 +24,7 @@ type batch struct {
 	results  []abi.Message
 	// malformed are the arguments of calls that are not JSON, by call.
 	malformed map[string]string
-	// open are the calls that were started and have no result yet; those that were begun may have been carried out.
+	// open are the calls that were started and have no result yet; those in begun may have been executed.
 	open  []abi.ToolCall
 	begun map[string]bool
 	// waits is why the first call is suspended that is.

@@ -56,7 +56,7 @@ func (r *run) change(ctx context.Context, call abi.ToolCall, c *carried, message
 		messages = out.Messages
 	}
 	if err != nil {
-		result := failed(call, fmt.Sprintf("Execution failed: the tool was carried out, but the changes that it asked for were refused: %s", clip(err.Error(), maxRefusal)))
+		result := failed(call, fmt.Sprintf("Execution failed: the tool was executed, but the changes that it asked for were refused: %s", clip(err.Error(), maxRefusal)))
 		c.result = &result
 	}
 	r.showChange(ctx)

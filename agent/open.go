@@ -229,7 +229,7 @@ func interrupted(open []abi.Message) []abi.Message {
 		if slices.ContainsFunc(open[1:], func(m abi.Message) bool { return m.ToolCallID == call.ID }) {
 			continue
 		}
-		out = append(out, resultMessage(call, failed(call, maybeCarriedOut), newID()))
+		out = append(out, resultMessage(call, failed(call, maybeExecuted), newID()))
 	}
 	return out
 }

@@ -18,7 +18,7 @@ func (r *run) supersede(ctx context.Context, why string) {
 	r.thread.mu.Unlock()
 	sortTickets(tickets)
 	for _, k := range tickets {
-		result := failed(k.Call, fmt.Sprintf("[The call was not carried out: it waited for a decision, and %s]", why))
+		result := failed(k.Call, fmt.Sprintf("[The call was not executed: it waited for a decision, and %s]", why))
 		r.thread.answer(k.MessageID, resultMessage(k.Call, result, k.MessageID))
 		r.thread.dropTicket(k.MessageID)
 		call := k.Call

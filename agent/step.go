@@ -107,8 +107,8 @@ func (r *run) lostCalls(a llm.Answer) []abi.Message {
 		}}
 	}
 	return slices.Concat(
-		note(a.Lost, "The connection broke while you wrote further calls, and they were not carried out: %s. Make them again if you still need them."),
-		note(absent(a), "These calls had arguments that are not valid JSON, and were not carried out: %s. Make them again with valid JSON."),
+		note(a.Lost, "The connection broke while you wrote further calls, and they were not executed: %s. Make them again if you still need them."),
+		note(absent(a), "These calls had arguments that are not valid JSON, and were not executed: %s. Make them again with valid JSON."),
 	)
 }
 
@@ -193,17 +193,17 @@ func (b *batch) conclude(ctx context.Context, stop *Termination, err error) (*Te
 
 // What the model reads of calls that had no result when their process ended.
 const (
-	maybeCarriedOut = "[Tool execution was interrupted: the process ended, and the call may have been carried out]"
-	notCarriedOut   = "[Tool execution was interrupted: the process ended before the call was carried out]"
+	maybeExecuted = "[Tool execution was interrupted: the process ended, and the call may have been executed]"
+	notExecuted   = "[Tool execution was interrupted: the process ended before the call was executed]"
 )
 
 // interruption is why a call has no result that was begun, or was not.
 func interruption(ctx context.Context, stop *Termination, begun bool) string {
 	switch {
 	case errors.Is(context.Cause(ctx), ErrContinued) && begun:
-		return maybeCarriedOut
+		return maybeExecuted
 	case errors.Is(context.Cause(ctx), ErrContinued):
-		return notCarriedOut
+		return notExecuted
 	case ctx.Err() != nil:
 		return "[Tool execution was interrupted: the run was cancelled]"
 	case stop != nil && stop.Type == Blocked:

@@ -123,8 +123,8 @@ func TestBrokenStreamIsWhole(t *testing.T) {
 		log := b.agent.Thread("t").Messages()
 		want := []string{
 			"user: go", "assistant: the beginning and the end", "tool: a",
-			"user: The connection broke while you wrote further calls, and they were not carried out: \"shell\". Make them again if you still need them.",
-			"user: These calls had arguments that are not valid JSON, and were not carried out: \"echo\". Make them again with valid JSON.",
+			"user: The connection broke while you wrote further calls, and they were not executed: \"shell\". Make them again if you still need them.",
+			"user: These calls had arguments that are not valid JSON, and were not executed: \"echo\". Make them again with valid JSON.",
 			"assistant: done",
 		}
 		if got := texts(log); !slices.Equal(got, want) || r.Steps != 3 || log[3].Visibility != abi.VisibilityInternal {

@@ -120,7 +120,7 @@ func callTool(ctx context.Context, do func(context.Context) (abi.ToolResult, err
 	}()
 	answer, err := do(ctx)
 	if errors.Is(context.Cause(ctx), ErrContinued) && (errors.Is(err, context.Canceled) || errors.Is(err, ErrContinued)) {
-		out = answered(failed(call, maybeCarriedOut))
+		out = answered(failed(call, maybeExecuted))
 		return
 	}
 	if err != nil {

@@ -91,7 +91,7 @@ func tools() []tool {
 		newTool(ToolListTasks, abi.ToolRead, "List your background tasks and how they stand.",
 			`{"type": "object", "required": [], "properties": {}}`, (*Tools).listTasks),
 		newTool(ToolTaskResult, abi.ToolRead,
-			"Read how a background task stands, and its result if it has ended. It can be read again. You are notified when a task ends; do not poll.",
+			"Read the status of a background task, and its result if it has ended. It can be read again. You are notified when a task ends; do not poll.",
 			`{"type": "object", "required": ["task_id"], "properties": {"task_id": {"type": "string"}}}`, (*Tools).taskResult),
 		newTool(ToolWaitTask, abi.ToolRead,
 			"Wait until a background task has ended, or all of them without task_id. Use it only when you cannot continue without: you are notified when a task ends.",

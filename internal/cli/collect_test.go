@@ -81,6 +81,7 @@ func TestRun_collects(t *testing.T) {
 	whole := "the contents of /srv/app/part0.go go on and on\n"
 	const mask = "[masked: the file was changed after this in m5. The tool recall shows the output, 7050 bytes, with id m3.]"
 	_, text, _ := strings.Cut(collects, "plugins: []")
+	text = strings.Replace(text, "threshold_tokens: 6000", "threshold_tokens: 18000", 1) // no other compaction comes meanwhile
 	ask := func(prompt string) []providertest.Query {
 		before := len(p.queries())
 		if code, _, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, text), "--store", store, "--thread", r.Threads[0].ID, prompt); code != exit.OK {

@@ -96,7 +96,7 @@ func (lasting) Tools() []abi.Tool {
 
 func (lasting) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
 	if call.Name == "asked" {
-		return abi.ToolResult{Message: "carried out"}, nil
+		return abi.ToolResult{Message: "executed"}, nil
 	}
 	<-ctx.Done()
 	if call.Name == "late" {
@@ -128,8 +128,8 @@ func (guard) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
 	return nil, nil
 }
 
-// TestCutOff_calls: when a shutdown cuts a step off, a result that comes all the same is kept as the plugins want it, a call without one says
-// whether it may have been carried out, and a call that waits for a decision still waits for it.
+// TestCutOff_calls: when a shutdown cuts a step off, a result that comes all the same is kept as the plugins want it, a call without one has
+// a result that names whether it may have been executed, and a call that waits for a decision still waits for it.
 func TestCutOff_calls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -137,14 +137,14 @@ func TestCutOff_calls(t *testing.T) {
 		want  []string
 	}{
 		{once{"asked", "late", "early"}, []string{
-			"user: go", "assistant: ", "tool: carried out", "tool: hidden",
-			"tool: [Tool execution was interrupted: the process ended before the call was carried out]", "assistant: done",
+			"user: go", "assistant: ", "tool: executed", "tool: hidden",
+			"tool: [Tool execution was interrupted: the process ended before the call was executed]", "assistant: done",
 		}},
 		{once{"early"}, []string{
-			"user: go", "assistant: ", "tool: [Tool execution was interrupted: the process ended, and the call may have been carried out]", "assistant: done",
+			"user: go", "assistant: ", "tool: [Tool execution was interrupted: the process ended, and the call may have been executed]", "assistant: done",
 		}},
 		{once{"judged"}, []string{
-			"user: go", "assistant: ", "tool: [Tool execution was interrupted: the process ended before the call was carried out]", "assistant: done",
+			"user: go", "assistant: ", "tool: [Tool execution was interrupted: the process ended before the call was executed]", "assistant: done",
 		}},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -173,7 +173,7 @@ func undecided(tickets []agent.Ticket) []agent.Decision {
 	var out []agent.Decision
 	for _, k := range tickets {
 		out = append(out, agent.Decision{
-			Target: k.ID, Action: agent.ActionCancel, Result: "[not carried out: no one decides in a replay]", Reason: "no one decides in a replay",
+			Target: k.ID, Action: agent.ActionCancel, Result: "[not executed: no one decides in a replay]", Reason: "no one decides in a replay",
 		})
 	}
 	return out

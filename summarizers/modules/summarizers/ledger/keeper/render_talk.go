@@ -51,7 +51,7 @@ func (p *page) meeting() bool {
 	return p.share.talk && len(p.s.Work.Values) == 0 && len(p.voices()) >= meetingPeople
 }
 
-// unasked reports a meeting in which no agent said or did anything, also as far as a state tells that was read back: it has no
+// unasked reports a meeting in which no agent said or did anything, also where the state was read back from a summary: it has no
 // request.
 func (p *page) unasked() bool {
 	t := &p.s.Talk
