@@ -77,7 +77,7 @@ func TestServe_killed(t *testing.T) {
 // killed asks while servers are killed, and checks what came of it.
 func (w *world) killed(t *testing.T, n size) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second+time.Duration(n.runs)*2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(n.runs)*2*time.Second)
 	defer cancel()
 	over := make(chan struct{})
 	var killer sync.WaitGroup
