@@ -142,7 +142,7 @@ func TestFaultyGuests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mask := faulty(t, good, "mask")
+	next := faulty(t, good, "ledger")
 	for _, tc := range faults() {
 		t.Run(tc.policy, func(t *testing.T) {
 			t.Parallel()
@@ -158,16 +158,16 @@ func TestFaultyGuests(t *testing.T) {
 			if !reflect.DeepEqual(c.View("t", log), log) || c.Total("t") != 0 || c.Pending("t") {
 				t.Error("alone: the history was changed")
 			}
-			chain, err := summarizers.NewChain(summarizers.Link{Name: p.Name(), Summarizer: p}, summarizers.Link{Name: mask.Name(), Summarizer: mask})
+			chain, err := summarizers.NewChain(summarizers.Link{Name: p.Name(), Summarizer: p}, summarizers.Link{Name: next.Name(), Summarizer: next})
 			if err != nil {
 				t.Fatal(err)
 			}
 			c, log, e = compact(t, chain, chain.Name(), time.Minute)
-			if e.Kind != compaction.EventSwapped || e.Policy != "summarizers/mask" || !strings.HasPrefix(e.Reason, "fallback after faulty/"+tc.policy+": ") ||
+			if e.Kind != compaction.EventSwapped || e.Policy != "summarizers/ledger" || !strings.HasPrefix(e.Reason, "fallback after faulty/"+tc.policy+": ") ||
 				!strings.Contains(e.Reason, tc.says) {
 				t.Errorf("chain: %s: %s by %s", e.Kind, e.Reason, e.Policy)
 			}
-			if m := c.Markers("t"); len(m) != 1 || m[0].Policy != "summarizers/mask" || !c.Undo("t") || !reflect.DeepEqual(c.View("t", log), log) {
+			if m := c.Markers("t"); len(m) != 1 || m[0].Policy != "summarizers/ledger" || !c.Undo("t") || !reflect.DeepEqual(c.View("t", log), log) {
 				t.Errorf("chain: markers %+v", m)
 			}
 		})

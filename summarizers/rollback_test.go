@@ -51,8 +51,8 @@ func TestSwapRollsBack(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			m := load(t, hosttest.Native, "summarizers")
-			p, mask := faulty(t, m, "ledger"), faulty(t, load(t, hosttest.Native, "summarizers"), "mask")
-			chain, err := summarizers.NewChain(summarizers.Link{Name: "live", Summarizer: p}, summarizers.Link{Name: "mask", Summarizer: mask})
+			p, next := faulty(t, m, "ledger"), faulty(t, load(t, hosttest.Native, "summarizers"), "ledger")
+			chain, err := summarizers.NewChain(summarizers.Link{Name: "live", Summarizer: p}, summarizers.Link{Name: "next", Summarizer: next})
 			if err != nil {
 				t.Fatal(err)
 			}

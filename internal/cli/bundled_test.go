@@ -29,10 +29,9 @@ func TestBundledPolicies(t *testing.T) {
 	session := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
 	for name, tc := range map[string]struct{ summarizer, fallback, admission, by, reason string }{
 		"default":          {"{}", "{}", "cost", "summarizers/ledger", ""},
-		"ledger":           {"{policy: ledger}", "{}", "quota", "summarizers/ledger", ""},
-		"mask":             {"{policy: mask, config: {hint: read the log}}", "{}", "cost, config: {remaining_steps: 200}", "summarizers/mask", ""},
-		"threshold":        {"{policy: mask}", "{policy: ledger}", "threshold, config: {high_per_mille: 100, low_per_mille: 100}", "summarizers/mask", ""},
-		"own and fallback": {"{module: $ROOT/internal/cli/testdata/trap.wasm}", "{policy: mask}", "quota", "summarizers/mask", "fallback after traps: "},
+		"ledger":           {"{policy: ledger}", "{}", "cost, config: {remaining_steps: 200}", "summarizers/ledger", ""},
+		"threshold":        {"{policy: ledger, config: {bytes_per_token: 3}}", "{policy: ledger}", "threshold, config: {high_per_mille: 100, low_per_mille: 100}", "summarizers/ledger", ""},
+		"own and fallback": {"{module: $ROOT/internal/cli/testdata/trap.wasm}", "{policy: ledger}", "quota", "summarizers/ledger", "fallback after traps: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,13 +60,11 @@ func TestBundledRefusals(t *testing.T) {
 		code       exit.Code
 	}{
 		"no model":        {"compaction: {summarizer: {policy: anchored}}\n", "compaction.summarizer: policy: anchored asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: ledger", exit.Config},
-		"sum":             {"compaction: {summarizer: {policy: mask, sha256: '" + strings.Repeat("ab", 32) + "'}}\n", "compaction.summarizer: sha256: is for a module of your own", exit.Config},
+		"sum":             {"compaction: {summarizer: {policy: ledger, sha256: '" + strings.Repeat("ab", 32) + "'}}\n", "compaction.summarizer: sha256: is for a module of your own", exit.Config},
 		"config alone":    {"compaction: {summarizer: {config: {hint: x}}}\n", "compaction.summarizer: config: stands without a policy or a module", exit.Config},
-		"extract":         {"compaction: {summarizer: {policy: extract}}\n", "compaction.summarizer: policy: extract no longer exists; write policy: ledger", exit.Config},
-		"hybrid falls":    {"compaction: {fallback: {policy: hybrid}}\n", "compaction.fallback: policy: hybrid no longer exists; write policy: ledger, or anchored with grants: {model: {summarizer: NAME}}", exit.Config},
-		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows ledger, mask, gc, anchored`, exit.Config},
-		"unknown admits":  {"compaction: {summarizer: {policy: mask}, admission: {policy: magic}}\n", `module "admission": knows no policy "magic"; it knows cost, quota, threshold`, exit.Config},
-		"config is wrong": {"compaction: {summarizer: {policy: mask, config: {zzz: 1}}}\n", `additional properties 'zzz'`, exit.Config},
+		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows ledger, gc, anchored`, exit.Config},
+		"unknown admits":  {"compaction: {summarizer: {policy: ledger}, admission: {policy: magic}}\n", `module "admission": knows no policy "magic"; it knows cost, quota, threshold`, exit.Config},
+		"config is wrong": {"compaction: {summarizer: {policy: ledger, config: {zzz: 1}}}\n", `additional properties 'zzz'`, exit.Config},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -158,7 +158,7 @@ func TestCompactEvalWithoutConfig(t *testing.T) {
 	for _, c := range r.Cells {
 		names = append(names, c.Contender)
 	}
-	if code != exit.OK || !slices.Equal(names, []string{"ledger", "mask"}) {
+	if code != exit.OK || !slices.Equal(names, []string{"ledger"}) {
 		t.Errorf("exit code %d, contenders %q: %s", code, names, stderr)
 	}
 	if len(r.LeftOut) != 2 || !strings.Contains(stderr, "left out: gc: writes no text") || !strings.Contains(stderr, "left out: anchored: asks a model") {

@@ -71,7 +71,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"BarsConfig.Pins":        "Pinned messages, 0 to 1.",
 	"BarsConfig.Structure":   "Structure, 0 to 1.",
 
-	"PolicyConfig.Policy":        "Name of the policy in the module. Without a module, a bundled one: ledger, mask, gc, anchored; cost, quota, threshold.",
+	"PolicyConfig.Policy":        "Name of the policy in the module. Without a module, a bundled one: ledger, gc, anchored; cost, quota, threshold.",
 	"AdmissionConfig.Quota":      "Bounds on compactions of one thread.",
 	"AdmissionConfig.Signals":    "When the machine is too busy for a compaction.",
 	"QuotaConfig.Cooldown":       "Least time between two compactions. Default: 1m.",

@@ -31,23 +31,10 @@ func (c *PolicyConfig) validate() error {
 		return errors.New("config: stands without a policy or a module; name one")
 	case c.Module == "" && c.SHA256 != "":
 		return errors.New("sha256: is for a module of your own; name one with module, or leave it out")
-	case c.IsBundled() && gone(c.Policy) != "":
-		return fmt.Errorf("policy: %s no longer exists; write policy: %s", c.Policy, gone(c.Policy))
 	case c.IsBundled() && bundled.NeedsModel(c.Policy) && len(c.Grants.Model) == 0:
 		return fmt.Errorf("policy: %s asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: ledger", c.Policy)
 	}
 	return c.ModuleConfig.Validate()
-}
-
-// gone returns what replaces a bundled policy that was removed, empty for any other.
-func gone(policy string) string {
-	switch policy {
-	case "extract":
-		return "ledger"
-	case "hybrid":
-		return "ledger, or anchored with grants: {model: {summarizer: NAME}}"
-	}
-	return ""
 }
 
 // BarsConfig are the least shares of what must survive, by kind.

@@ -220,7 +220,7 @@ func TestReload(t *testing.T) {
 	r.reloaded(ctx, t)
 	contains(t, r.ask(ctx, t, "three"), "PROMPT-2", true)
 
-	r.change(t, "policy: ledger", "policy: mask", "100000", "90000", "  - {name: index, module: $GUESTS/index.wasm}\n", "", "name: works", "name: other")
+	r.change(t, "policy: ledger", "policy: gc", "100000", "90000", "  - {name: index, module: $GUESTS/index.wasm}\n", "", "name: works", "name: other")
 	r.reloaded(ctx, t, "plugins.index", "mcp.other", "mcp.works", "compaction")
 	third := r.ask(ctx, t, "four")
 	contains(t, third, `"plugin":"index"`, false)

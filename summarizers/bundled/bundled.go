@@ -42,7 +42,7 @@ func Admission() (host.Spec, error) { return spec("admission") }
 // machine.
 const summarizeTimeout = 2 * time.Minute
 
-// Open loads the bundled summarizers into a host, and opens one that needs no model: ledger, the default, mask, or gc.
+// Open loads the bundled summarizers into a host, and opens one that needs no model: ledger, the default, or gc.
 // It belongs to the host, and is closed with it. For another limit, a model or a configuration load
 // [Summarizers] and use summarizers.Open.
 func Open(ctx context.Context, h *host.Host, policy string) (*summarizers.Policy, error) {

@@ -125,7 +125,7 @@ func TestPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := load(t, spec)
-	for _, policy := range []string{"", "ledger", "mask", "gc"} {
+	for _, policy := range []string{"", "ledger", "gc"} {
 		serves(t, without, summarizers.UseSummarize, policy, host.Grants{})
 	}
 	p, err := summarizers.Open(t.Context(), without, summarizers.Config{Use: summarizers.UseSummarize, Policy: "anchored"})
@@ -140,7 +140,7 @@ func TestPolicies(t *testing.T) {
 	}
 	spec.Grants = writer()
 	with := load(t, spec)
-	for _, policy := range []string{"mask", "anchored", "ledger"} {
+	for _, policy := range []string{"anchored", "ledger"} {
 		serves(t, with, summarizers.UseSummarize, policy, spec.Grants)
 	}
 	if s := with.Stats(); s.Uses["model"] != 1 || s.Uses["model_tokens"] == 0 || s.Denied != 0 {
@@ -210,7 +210,7 @@ func TestEachBuildsAlone(t *testing.T) {
 		dir  string
 		list []string
 	}{
-		{summarizers.UseSummarize, "summarizers", []string{"mask", "gc", "anchored", "ledger"}},
+		{summarizers.UseSummarize, "summarizers", []string{"gc", "anchored", "ledger"}},
 		{summarizers.UseAdmit, "admission", []string{"quota", "threshold", "cost"}},
 	} {
 		root := filepath.Join("..", "modules", kind.dir)

@@ -1,5 +1,5 @@
-// Package bundled holds the bundled compaction policies: a guest with the summarizers (ledger, mask,
-// gc, anchored) and one with the admissions (cost, quota, threshold). They are embedded
+// Package bundled holds the bundled compaction policies: a guest with the summarizers (ledger, gc,
+// anchored) and one with the admissions (cost, quota, threshold). They are embedded
 // compressed, and only in programs that import this package.
 //
 // [Open] opens a summarizer. A program that needs more control loads what [Summarizers] or [Admission] return, and

@@ -30,7 +30,7 @@ func ExampleSummarizers() {
 		fmt.Println(err)
 		return
 	}
-	policy, err := summarizers.Open(ctx, m, summarizers.Config{Use: summarizers.UseSummarize, Policy: "mask"})
+	policy, err := summarizers.Open(ctx, m, summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -49,7 +49,14 @@ func ExampleSummarizers() {
 	}
 	fmt.Println(s.Text)
 	// Output:
-	// Masked: the output of 1 tool call, 1,186 bytes. To read one, call the tool again with the same arguments. [tool ID] names its message.
-	// [user] Why does the build fail?
-	// [tool 3] read path=go.mod -> 1,186 bytes, 41 lines: require example.com/m v1.0.0 / error: a module is missing
+	// State after message m3
+	//
+	// ## Goal
+	// - Request, m1: “Why does the build fail?”
+	//
+	// ## Files
+	// - read go.mod (m2)
+	//
+	// ## Other names
+	// - Paths: example.com/m v1.0.0
 }

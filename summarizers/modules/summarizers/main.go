@@ -8,8 +8,8 @@ import (
 )
 
 func init() { //nolint:gochecknoinits // a guest registers before the host calls it
-	summarizer.Register(offer.Guest("summarizers", "The bundled summaries: ledger, mask and gc without a model, anchored with one.",
-		offer.Ledger(), offer.Mask(), offer.GC(), offer.Anchored()))
+	summarizer.Register(offer.Guest("summarizers", "The bundled summaries: ledger and gc without a model, anchored with one.",
+		offer.Ledger(), offer.GC(), offer.Anchored()))
 }
 
 func main() {}

@@ -29,8 +29,8 @@ func summarize(t *testing.T, offers []offer.Offer, policy string) (mortise.Summa
 
 func TestGuest(t *testing.T) {
 	t.Parallel()
-	all := []offer.Offer{offer.Ledger(), offer.Mask(), offer.GC(), offer.Anchored()}
-	for policy, by := range map[string]string{"": "ledger", "mask": "mask", "ledger": "ledger"} {
+	all := []offer.Offer{offer.Ledger(), offer.GC(), offer.Anchored()}
+	for policy, by := range map[string]string{"": "ledger", "ledger": "ledger"} {
 		if s, err := summarize(t, all, policy); err != nil || s.Policy != by || !strings.Contains(s.Text, "mira-7") {
 			t.Errorf("%q: %+v, %v", policy, s, err)
 		}
@@ -38,7 +38,7 @@ func TestGuest(t *testing.T) {
 	if _, err := summarize(t, all, "anchored"); err == nil || !strings.Contains(err.Error(), "denied: the role summarizer is not granted") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := summarize(t, all[1:2], "ledger"); err == nil || !strings.Contains(err.Error(), "g: policy ledger: unknown; this module knows mask") {
+	if _, err := summarize(t, all[1:2], "ledger"); err == nil || !strings.Contains(err.Error(), "g: policy ledger: unknown; this module knows gc") {
 		t.Errorf("error %v", err)
 	}
 	for _, o := range all {

@@ -6,21 +6,12 @@ import (
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/anchored"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/gc"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/ledger"
-	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/mask"
 )
 
 // Ledger is package ledger as a policy.
 func Ledger() Offer {
 	return Offer{
 		Name: ledger.Policy, Summary: "No model: the state of the conversation, as the host keeps it.", Summarize: ledger.Summarize, Properties: budget(),
-	}
-}
-
-// Mask is package mask as a policy.
-func Mask() Offer {
-	return Offer{
-		Name: mask.Policy, Summary: "No model: the dialogue as it was said, the output of tools masked.", Summarize: mask.Summarize,
-		Properties: join(budget(), map[string]any{"hint": map[string]any{"type": "string", "maxLength": int64(200)}}),
 	}
 }
 

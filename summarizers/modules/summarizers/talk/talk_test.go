@@ -26,27 +26,6 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-func TestNotable(t *testing.T) {
-	t.Parallel()
-	lines := []string{"start of it"}
-	for range 500 {
-		lines = append(lines, "ordinary line")
-	}
-	lines = append(lines, "panic: send on closed channel", "ordinary line", "the end")
-	got := talk.Notable(strings.Join(lines, "\n"), 120)
-	for _, want := range []string{"start of it", "panic: send on closed channel", "the end"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q lost %q", got, want)
-		}
-	}
-	if len(got) > 120 || strings.Index(got, "start") > strings.Index(got, "panic") {
-		t.Errorf("%q", got)
-	}
-	if got := talk.Notable("", 100); got != "" {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestCall(t *testing.T) {
 	t.Parallel()
 	var deep any = "bottom"

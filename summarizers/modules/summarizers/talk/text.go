@@ -52,15 +52,6 @@ func Line(s string, n int) string {
 	return Cut(strings.Join(strings.Fields(s), " "), n)
 }
 
-// Lines counts the lines of s.
-func Lines(s string) int {
-	s = strings.TrimRight(s, "\n")
-	if s == "" {
-		return 0
-	}
-	return strings.Count(s, "\n") + 1
-}
-
 // Number writes n with commas.
 func Number(n int) string {
 	s := strconv.Itoa(n)
