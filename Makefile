@@ -7,10 +7,11 @@ MODULES  := sdk/go examples/plugins/redact examples/plugins/index examples/plugi
             summarizers/modules/summarizers summarizers/modules/admission plugins/testdata/ledger plugins/testdata/teller \
             host/testdata/bench/hook host/testdata/bench/pdk
 
-# The race detector does not watch what takes most of the time of a test and is no code of ours: the C of SQLite, translated to Go, of whose
-# memory it does not know, and the compiler of wazero, which works in one goroutine. See RATIONALE.md.
+# The race detector does not watch what takes most of the time of a test and works in one goroutine, or is the C of SQLite, translated to Go,
+# of whose memory it does not know: the compiler of wazero, and our readers and writers of Wasm. See RATIONALE.md.
 WAZEVO := github.com/tetratelabs/wazero/internal/engine/wazevo
-UNWATCHED := modernc.org/sqlite/lib modernc.org/libc $(WAZEVO)/ssa $(WAZEVO)/frontend $(WAZEVO)/backend/...
+UNWATCHED := modernc.org/sqlite/lib modernc.org/libc $(WAZEVO)/ssa $(WAZEVO)/frontend $(WAZEVO)/backend/... \
+             github.com/tetratelabs/wazero/internal/leb128 github.com/mortise-dev/mortise/internal/wasm/...
 RACE := -race $(UNWATCHED:%=-gcflags=%=-race=false)
 
 # Test binaries without what debuggers read, and without a part of go vet, which lint contains.

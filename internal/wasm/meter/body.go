@@ -60,26 +60,27 @@ func (w *rewriter) function(index int, body []byte) []byte {
 	locals := c.locals(len(t.Params))
 	w.effort.reset(w.importedFuncs+index, t, len(body), locals)
 	code := c.pos
-	sites, jumps := w.price(c, locals)
+	sites, changed := w.price(c, locals)
 	if c.err != nil {
 		w.fail(c.err)
 		return nil
 	}
-	rest := w.emit(make([]byte, 0, len(body)+len(body)/4+32), &cursor{b: body, pos: code}, sites, jumps, uint32(locals))
+	rest := w.emit(make([]byte, 0, len(body)+len(body)/4+32), body, code, sites, changed, uint32(locals))
 	added := []byte{1, byte(wasm.I64)} // one more local
 	out := appendU32(make([]byte, 0, len(rest)+code-start+len(added)+5), uint32(groups+len(added)/2))
 	return append(append(append(out, body[start:code]...), added...), rest...)
 }
 
 // price walks over the instructions up to the end of the function, checks every
-// index, and returns where to charge how much, in the order of the code.
+// index, and returns where to charge how much, and which instructions will be written
+// anew, in the order of the code.
 //
 // The first site is the function's entry, and each loop header is one. A loop
 // that only dispatches, as Go's compiler wraps around every function, would be paid
 // for as a whole at each jump; there the end of each of its blocks is a site. Where
 // every way through the header ends at one of them, the header has none, and neither
 // has the entry of a function that goes straight to it.
-func (w *rewriter) price(c *cursor, locals int) ([]site, []jump) {
+func (w *rewriter) price(c *cursor, locals int) ([]site, []instruction) {
 	p := pricing{sites: []site{{at: c.pos}}, frames: []frame{{}}, scan: dispatchScan{straight: true}, body: c.b}
 	for c.more() {
 		i := c.next()
@@ -89,12 +90,15 @@ func (w *rewriter) price(c *cursor, locals int) ([]site, []jump) {
 			break
 		}
 		w.stateful = w.stateful || changesTables(i.op)
+		if w.changes(i.op) {
+			p.changed = append(p.changed, i)
+		}
 		if p.next(i) {
 			if c.pos != len(c.b) {
 				c.fail(ErrInvalid, "code after the end of a function")
 			}
 			c.err = cmp.Or(c.err, w.effort.check(), w.total.add(&w.effort))
-			return p.done(), p.jumps
+			return p.done(), p.changed
 		}
 	}
 	c.fail(ErrInvalid, "function without an end")
@@ -107,7 +111,8 @@ type pricing struct {
 	frames     []frame
 	scan       dispatchScan
 	dispatches []*dispatch
-	jumps      []jump
+	// changed are the instructions that will be written anew.
+	changed []instruction
 	// body is that of the function, and starts are where its two last instructions are.
 	body   []byte
 	starts [2]int
@@ -258,41 +263,43 @@ func (w *rewriter) checkTables(c *cursor, i instruction) {
 	}
 }
 
-// emit writes the instructions with the charges in place.
-func (w *rewriter) emit(out []byte, c *cursor, sites []site, jumps []jump, temp uint32) []byte {
-	out = w.site(out, sites[0], temp)
-	sites = sites[1:]
-	for c.more() {
-		i := w.data.renumber(c.next())
-		if len(jumps) > 0 && jumps[0].at == i.end {
-			out = appendU32(append(out, opBr), jumps[0].label)
-			jumps = jumps[1:]
-		} else {
-			out = w.instruction(out, i)
+// emit writes the code of a body from an offset on, with the charges in place.
+func (w *rewriter) emit(out, body []byte, from int, sites []site, changed []instruction, temp uint32) []byte {
+	for _, s := range append(sites, site{at: len(body), kind: nothing}) {
+		for len(changed) > 0 && changed[0].end <= s.at {
+			i := changed[0]
+			out = w.instruction(append(out, body[from:i.start]...), i)
+			from, changed = i.end, changed[1:]
 		}
-		if len(sites) > 0 && sites[0].at == i.end {
-			out = w.site(out, sites[0], temp)
-			sites = sites[1:]
-		}
-	}
-	if c.err != nil {
-		w.fail(c.err)
+		out = w.site(append(out, body[from:s.at]...), s, temp)
+		from = s.at
 	}
 	return out
 }
 
-// instruction writes one, with the indices of the new module.
+// changes reports whether an instruction is written anew, but for jumps that lead elsewhere.
+func (w *rewriter) changes(op uint32) bool {
+	switch op {
+	case opCall, opReturnCall, opRefFunc, opThrow, opThrowRef:
+		return true
+	case opDataDrop:
+		return w.data.moved
+	}
+	return w.replaced(op)
+}
+
+// instruction writes one that changes, with the indices of the new module.
 func (w *rewriter) instruction(out []byte, i instruction) []byte {
 	switch {
 	case i.op == opCall || i.op == opReturnCall || i.op == opRefFunc:
 		return appendU32(append(out, byte(i.op)), w.shift(i.index))
 	case w.replaced(i.op):
-		return appendU32(append(out, opCall), w.helper(i))
+		return appendU32(append(out, opCall), w.helper(w.data.renumber(i)))
 	case i.op == opThrow || i.op == opThrowRef:
 		out = appendI64(append(out, 0x42), throwCost) // i64.const
 		out = appendU32(append(out, opCall), w.chargeFunc)
 	}
-	return append(out, i.raw...)
+	return append(out, w.data.renumber(i).raw...)
 }
 
 // replaced reports whether a helper does what an instruction does: one that works on

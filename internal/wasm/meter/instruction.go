@@ -86,6 +86,9 @@ func (c *cursor) next() instruction {
 
 func (c *cursor) immediates(i *instruction) {
 	switch op := i.op; {
+	case oneIndex(op):
+		i.index = c.u32()
+	case plain(op):
 	case op>>16 == 0xfc:
 		c.bulk(i)
 	case op>>16 == 0xfd:
@@ -105,8 +108,6 @@ func (c *cursor) immediates(i *instruction) {
 		}
 	case op == opCallIndirect || op == opReturnCallIndirect:
 		i.index, i.second = c.u32(), c.u32()
-	case oneIndex(op):
-		i.index = c.u32()
 	case op >= 0x28 && op <= 0x3e:
 		c.memarg()
 	case op == opI32Const:
@@ -119,7 +120,6 @@ func (c *cursor) immediates(i *instruction) {
 		c.skip(8)
 	case op == opRefNull:
 		c.heapType()
-	case plain(op):
 	case c.typed && op == opRefAsNonNull:
 	case c.typed && (op == opCallRef || op == opReturnCallRef || op == opBrOnNull || op == opBrOnNonNull):
 		i.index = c.u32()

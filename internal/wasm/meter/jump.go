@@ -1,12 +1,5 @@
 package meter
 
-// jump is a br that leads somewhere else than it did: the one that ends at an offset
-// gets another label.
-type jump struct {
-	at    int
-	label uint32
-}
-
 // before is the instruction that stands as many before the present one: 1 or 2.
 func (p *pricing) before(n int) instruction {
 	c := &cursor{b: p.body, pos: p.starts[len(p.starts)-n]}
@@ -51,6 +44,7 @@ func (p *pricing) direct(br instruction) {
 	}
 	piece := d.outside + d.blocks - 1 - int(label)
 	if piece <= depth && p.frames[piece].dispatch == d {
-		p.jumps = append(p.jumps, jump{at: br.end, label: uint32(depth - piece)})
+		br.raw = appendU32([]byte{opBr}, uint32(depth-piece))
+		p.changed = append(p.changed, br)
 	}
 }
