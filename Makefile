@@ -103,23 +103,17 @@ c-check: ## rebuild the guest in C and compare (needs clang and lld)
 warm: ## compile the guests into the caches of the tests, which takes ten times as long under the race detector
 	$(GO) run ./internal/warm
 
-# The race detector is left out where it would find nothing that it does not find elsewhere, and takes minutes: the command, whose server
-# and reloads internal/e2e runs under it; compilers, generators, readers and what is calculated from texts, which work in one goroutine. See RATIONALE.md.
+# What test-race leaves out, because the race detector would find nothing that it does not find elsewhere: the command, whose server and reloads
+# internal/e2e runs under it; compilers, generators, readers and what is calculated from texts, which work in one goroutine. See RATIONALE.md.
 PLAIN := ./internal/archtest ./internal/cli ./internal/guestbuild ./internal/wasm/... ./summarizers/bundled ./compaction/eval/... ./compaction/ledger ./llm/transcript
 
-# test-plain tests natsstore whole, of which test-race leaves out what runs for minutes, and tests that measure memory, or that test-race does less
-# often: kills, power cuts and random schedules of the stores, and their largest value;
-# cut answers and the longest session of the proxy; what the command's users do, but for kills, swaps and reloads under way.
-OFTEN := ^Test(ACP|Doctor|Status|Serve_proxy|Serve_policyTrial|Serve_o|Reload|Serve_bills)|^Test(Native_leak|Conformance|Endless|Streams_memory|SlowReaders|Churn|Cuts|Swap|Largest|PowerCut|PowerCut_lies|Model|Views_killed)$$|^Test(RealViews|Ledger_real|EstimateAgainst)|^TestMailbox$$/^model$$
-
 .PHONY: test-plain
-test-plain: ## run the tests of packages that test-race leaves out, those that measure memory, and all of what it does less often
-	$(call tests,$(QUICK) -shuffle=on,$(PLAIN) ./store/natsstore); rm -f $(SKIPPED); MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(QUICK) -run '$(OFTEN)' ./compaction ./host ./internal/e2e ./proxy ./store/memstore ./store/sqlitestore ./store/pgstore; \
-	code=$$?; $(list-skipped); exit $$code
+test-plain: ## run all tests whole, those that take long included, without the race detector
+	$(call tests,$(QUICK) -shuffle=on -timeout 20m,./...)
 
 .PHONY: test-race
-test-race: warm ## run the tests of the other packages with the race detector, shuffled (needs a C compiler)
-	$(call tests,$(RACE) $(QUICK) -shuffle=on -timeout 30m,$$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))"))
+test-race: warm ## run the tests with the race detector as make test does, shuffled, without those that have no concurrency (needs a C compiler)
+	$(call tests,$(RACE) -short $(QUICK) -shuffle=on -timeout 20m,$$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))"))
 
 .PHONY: e2e
 e2e: ## 300 runs over HTTP on each store while servers are killed, 50 times on SQLite (some minutes; make test does a small one)

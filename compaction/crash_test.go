@@ -16,6 +16,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 var errCrash = errors.New("the process is dead")
@@ -260,7 +261,7 @@ func (s *moody) Record(e compaction.Event) error {
 // nothing is summarized twice, nothing is lost, and it continues when the store does.
 func TestMoodyStore(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	for seed := range uint64(testskip.Rounds(8, 2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			moodily(t, seed)

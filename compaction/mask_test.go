@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // shelf keeps outputs for a test.
@@ -125,7 +126,7 @@ func TestMaskLimits(t *testing.T) {
 // weighed as it is; undo brings back the view byte for byte.
 func TestMaskProperties(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(10) {
+	for seed := range uint64(testskip.Rounds(10, 2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			g, d, s := newTalk(seed), newDesk(), &shelf{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // round is a call of read_file with its result.
@@ -93,7 +94,7 @@ func TestCheckMasks(t *testing.T) {
 // of the view, a restarted process sees the same, and each undo restores the view before, byte for byte.
 func TestMasks_properties(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(16) {
+	for seed := range uint64(testskip.Rounds(16, 2)) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		d, store := newDesk(), compaction.NewMemory()
 		masks := true

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 func TestView(t *testing.T) {
@@ -299,7 +300,7 @@ func checkChain(t *testing.T, c *compaction.Compactor, log []abi.Message, summar
 
 func TestChain(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(32) {
+	for seed := range uint64(testskip.Rounds(32, 4)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			if n := chain(t, seed, 12); n < 3 {

@@ -20,6 +20,7 @@ import (
 	"github.com/mortise-dev/mortise/host/capability/messages"
 	"github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/host/hosttest"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -27,6 +28,7 @@ import (
 // proportion or be refused, and a loop over such calls must end with its deadline.
 func TestImports_lengths(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	offered := host.Offered()
 	table := lengths()
 	onEngines(t, func(t *testing.T, e string) {
