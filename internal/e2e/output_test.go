@@ -161,7 +161,7 @@ func TestServe_outputs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			config := strings.Replace(outputs, "RETENTION", "{outputs: 24h}", 1)
 			w := newWorldWith(t, options{config, checker, c.store(t), 1})

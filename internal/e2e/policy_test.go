@@ -210,7 +210,7 @@ func TestServe_policyTrial(t *testing.T) {
 	good := policy(t, "-", "-")
 	must(t, os.WriteFile(w.path("policy.wasm"), good, 0o600))
 	w.start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	p := &policies{&client{w: w, http: &http.Client{Transport: &http.Transport{}}}, t, ctx}
 	defer p.http.CloseIdleConnections()

@@ -114,7 +114,7 @@ func TestServe_terminated(t *testing.T) {
 		return a
 	})
 	w.start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var operator sync.WaitGroup
 	operator.Go(func() {
