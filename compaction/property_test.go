@@ -20,6 +20,7 @@ import (
 // the repository's own session. No view grows, pairs stay whole, quotations are in the log, and undo restores each view.
 func TestLedger_properties(t *testing.T) {
 	t.Parallel()
+	testskip.Plain(t)
 	for seed := range uint64(8) {
 		g := newTalk(seed)
 		for range 12 {
