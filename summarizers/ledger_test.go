@@ -3,6 +3,7 @@ package summarizers_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,32 +104,24 @@ func TestLedgerCoversMore(t *testing.T) {
 	}
 }
 
-// longSession is a request for a summary of a long coding session, at a tenth of
-// its tokens: the shared recording, else the repository's own, four times over.
-func longSession(b *testing.B) *abi.SummarizeRequest {
+// recorded are the messages of a recording in the shared data, else those of the repository's own session, several times
+// over.
+func recorded(b *testing.B, times int, path ...string) []abi.Message {
 	b.Helper()
 	dir := os.Getenv("MORTISE_SHARED")
 	if dir == "" {
 		dir = filepath.Join("..", "..", "shared")
 	}
-	path, times := filepath.Join(dir, "data", "transcripts", "pi-mono", "large-session.jsonl"), 1
-	if _, err := os.Stat(path); err != nil {
-		path, times = filepath.Join("..", "examples", "sessions", "review.jsonl"), 4
-		b.Logf("the long recording is not there (set MORTISE_SHARED): %s %d times in its place", path, times)
+	f, err := transcript.Open(filepath.Join(append([]string{dir, "data", "transcripts"}, path...)...), transcript.Options{})
+	if err == nil {
+		return f.Conversations[0].Messages()
 	}
-	f, err := transcript.Open(path, transcript.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := &abi.SummarizeRequest{ABI: 1, ThreadID: "t"}
-	for range times {
-		r.Messages = append(r.Messages, f.Conversations[0].Messages()...)
-	}
-	r.BudgetTokens = compaction.Estimate(r.Messages) / 10
-	return r
+	b.Logf("the recording is not there (set MORTISE_SHARED): the repository's own session %d times in its place", times)
+	return slices.Repeat(review(b), times)
 }
 
-// BenchmarkLedgerLong renders the ledger of a long session in the guest, decoding included.
+// BenchmarkLedgerLong renders ledgers in the guest, decoding included: of a coding session of 146k tokens, of a meeting of
+// 143 KB and of tool dialogues, at parts of their sizes.
 func BenchmarkLedgerLong(b *testing.B) {
 	h, err := host.New(host.Config{CacheDir: cacheDir(), Limits: host.Limits{Timeout: time.Minute}})
 	if err != nil {
@@ -143,18 +136,30 @@ func BenchmarkLedgerLong(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	whole := longSession(b)
-	l := ledger.New()
-	l.Add(whole.Messages...)
 	// The host refuses an answer that is longer than its source.
 	source := []abi.Message{{ID: "m", Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text(strings.Repeat("a long source ", 10_000))}}}
-	for name, r := range map[string]struct {
-		tokens   int64
-		messages []abi.Message
-	}{"4000 tokens": {4000, source}, "10 percent": {whole.BudgetTokens, source}, "4000 tokens and all messages": {4000, whole.Messages}} {
-		state := ledger.Trim(l.State(), int(r.tokens)*4)
-		request := &abi.SummarizeRequest{ABI: 1, ThreadID: "t", Policy: "ledger", Messages: r.messages, BudgetTokens: r.tokens, Ledger: &state}
-		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
+	session, meeting := recorded(b, 4, "pi-mono", "large-session.jsonl"), recorded(b, 1, "qmsum", "committee-val.jsonl")
+	for _, r := range []struct {
+		name        string
+		log         []abi.Message
+		thousandths int64
+		messages    []abi.Message
+	}{
+		{"session/1%", session, 10, source},
+		{"session/4.3%", session, 43, source},
+		{"session/10%", session, 100, source},
+		{"session/4.3%-and-all-messages", session, 43, session},
+		{"meeting/1%", meeting, 10, source},
+		{"meeting/4.3%", meeting, 43, source},
+		{"meeting/10%", meeting, 100, source},
+		{"meeting/20%", meeting, 200, source},
+	} {
+		b.Run(r.name, func(b *testing.B) {
+			l := ledger.New()
+			l.Add(r.log...)
+			request := &abi.SummarizeRequest{ABI: 1, ThreadID: "t", Policy: "ledger", Messages: r.messages, BudgetTokens: compaction.Estimate(r.log) * r.thousandths / 1000}
+			state := ledger.Trim(l.State(), int(request.BudgetTokens)*4)
+			request.Ledger = &state
 			for b.Loop() {
 				if _, err := p.Summarize(b.Context(), request); err != nil {
 					b.Fatal(err)
