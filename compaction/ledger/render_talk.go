@@ -64,7 +64,11 @@ func (p *page) unasked() bool {
 func (p *page) dialogue() {
 	p.section(secSteps, p.share.steps, p.steps())
 	list := p.s.Talk.Statements
-	x := newLexicon()
+	size := 0
+	for i := range list {
+		size += len(list[i].Text)
+	}
+	x := newLexicon(size)
 	all := make([]candidate, len(list))
 	for i := range list {
 		t := &list[i]

@@ -66,7 +66,7 @@ func recordValue(v *abi.LedgerValue) string {
 // tools shows a dialogue with tools: calls, values of records with their owners, and sentences, chosen together by the
 // names and numbers that they hold.
 func (p *page) tools() {
-	x := newLexicon()
+	x := newLexicon(0)
 	steps, all := p.toolSteps(x)
 	said := len(all)
 	all = p.toolTalk(x, all)

@@ -49,8 +49,20 @@ type lexicon struct {
 
 const noFact = -1
 
-func newLexicon() *lexicon {
-	return &lexicon{c: newClasses(), ids: map[string]int32{}}
+// Bytes of talk for each word in it that carries a fact, and for each that it holds for the first time, about.
+const (
+	perFact = 14
+	perWord = 50
+)
+
+// newLexicon makes room for the words of so many bytes of talk.
+func newLexicon(size int) *lexicon {
+	n := size / perWord
+	return &lexicon{
+		c: newClasses(), ids: make(map[string]int32, n*2), runs: make([]int32, 0, size/perFact),
+		form: make([]string, 0, n), label: make([]string, 0, n),
+		weight: make([]float64, 0, n), used: make([]float64, 0, n), count: make([]int, 0, n),
+	}
 }
 
 // words are the numbers of the words of a text that may carry a fact.
