@@ -1,16 +1,12 @@
 package summarizers_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/ledger"
-	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/llm/transcript"
 	"github.com/mortise-dev/mortise/summarizers"
@@ -100,66 +96,5 @@ func TestLedgerCoversMore(t *testing.T) {
 		if got, err := p.Summarize(t.Context(), r); (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "the source") {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
-	}
-}
-
-// longSession is a request for a summary of a long coding session, at a tenth of
-// its tokens: the shared recording, else the repository's own, four times over.
-func longSession(b *testing.B) *abi.SummarizeRequest {
-	b.Helper()
-	dir := os.Getenv("MORTISE_SHARED")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared")
-	}
-	path, times := filepath.Join(dir, "data", "transcripts", "pi-mono", "large-session.jsonl"), 1
-	if _, err := os.Stat(path); err != nil {
-		path, times = filepath.Join("..", "examples", "sessions", "review.jsonl"), 4
-		b.Logf("the long recording is not there (set MORTISE_SHARED): %s %d times in its place", path, times)
-	}
-	f, err := transcript.Open(path, transcript.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := &abi.SummarizeRequest{ABI: 1, ThreadID: "t"}
-	for range times {
-		r.Messages = append(r.Messages, f.Conversations[0].Messages()...)
-	}
-	r.BudgetTokens = compaction.Estimate(r.Messages) / 10
-	return r
-}
-
-// BenchmarkLedgerLong renders the ledger of a long session in the guest, decoding included.
-func BenchmarkLedgerLong(b *testing.B) {
-	h, err := host.New(host.Config{CacheDir: cacheDir(), Limits: host.Limits{Timeout: time.Minute}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer h.Close(b.Context())
-	m, err := h.Load(b.Context(), host.Spec{Path: filepath.Join("..", "testdata", "guests", "summarizers.wasm")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := summarizers.Open(b.Context(), m, summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	whole := longSession(b)
-	l := ledger.New()
-	l.Add(whole.Messages...)
-	// The host refuses an answer that is longer than its source.
-	source := []abi.Message{{ID: "m", Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text(strings.Repeat("a long source ", 10_000))}}}
-	for name, r := range map[string]struct {
-		tokens   int64
-		messages []abi.Message
-	}{"4000 tokens": {4000, source}, "10 percent": {whole.BudgetTokens, source}, "4000 tokens and all messages": {4000, whole.Messages}} {
-		state := ledger.Trim(l.State(), int(r.tokens)*4)
-		request := &abi.SummarizeRequest{ABI: 1, ThreadID: "t", Policy: "ledger", Messages: r.messages, BudgetTokens: r.tokens, Ledger: &state}
-		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
-			for b.Loop() {
-				if _, err := p.Summarize(b.Context(), request); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -74,4 +74,5 @@ func BenchmarkRender(b *testing.B) {
 	}
 	bench("made up", session(1000))
 	bench("pi", messagesOf(load(b, shared(b, "transcripts", "pi-mono", "large-session.jsonl"))))
+	bench("a meeting", messagesOf(load(b, shared(b, "transcripts", "qmsum", "committee-val.jsonl"))))
 }

@@ -1,10 +1,12 @@
 package ledger
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Weights of words in a text that may be shown.
@@ -26,73 +28,132 @@ type candidate struct {
 
 // lexicon numbers words and weighs them.
 type lexicon struct {
-	ids    map[string]int32
-	fact   map[string]bool // whether a word may carry a fact
-	form   []string        // as it occurred first
+	c      *classes
+	ids    map[string]int32 // of words as they occur and in lower case; noFact for those that carry none
+	runs   []int32          // the words of all texts, one behind the other
+	form   []string         // as it occurred first
 	weight []float64
 	count  []int
 	label  []string  // the form in a list: numbers with their units
 	used   []float64 // how much it counts that the user or the agent wrote it
 	value  []float64
 	seen   []bool
-	heads  []int // bytes in front of the first text of each group that is shown
+	listed []bool // names and numbers that mean something by themselves, in a list
+	heads  []int  // bytes in front of the first text of each group that is shown
 	// pairs are names together with another word that is shown next to them, where that counts.
 	paired bool
 	pairs  map[uint64]struct{}
 }
 
-func newLexicon() *lexicon { return &lexicon{ids: map[string]int32{}, fact: map[string]bool{}} }
+const noFact = -1
+
+// Bytes of talk for each word in it that carries a fact, and for each that it holds for the first time, about.
+const (
+	perFact = 14
+	perWord = 50
+)
+
+// newLexicon makes room for the words of so many bytes of talk.
+func newLexicon(size int) *lexicon {
+	n := size / perWord
+	return &lexicon{
+		c: newClasses(), ids: make(map[string]int32, n*2), runs: make([]int32, 0, size/perFact),
+		form: make([]string, 0, n), label: make([]string, 0, n),
+		weight: make([]float64, 0, n), used: make([]float64, 0, n), count: make([]int, 0, n),
+	}
+}
 
 // words are the numbers of the words of a text that may carry a fact.
 func (x *lexicon) words(s string) []int32 {
-	var out []int32
-	start := -1
-	flush := func(end int) {
-		if start < 0 {
-			return
-		}
-		w := plainForm(s[start:end])
-		first, begin := start == 0, start
-		start = -1
-		if w == "" {
-			return
-		}
-		low := strings.ToLower(w)
-		fact, known := x.fact[low]
-		if !known {
-			fact = isFactWord(w, low)
-			x.fact[low] = fact
-		}
-		if fact {
-			id := x.id(w, low, first)
-			if isDigitByte(w[0]) && x.label[id] == w {
-				x.label[id] = amount(s, begin, end)
-			}
-			if !slices.Contains(out, id) {
-				out = append(out, id)
-			}
-		}
-	}
+	from, start, beyond := len(x.runs), -1, -3
 	for i := range len(s) {
-		switch in := inWord(s, i); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			beyond = i
+		}
+		in := x.c[c]&isWord != 0
+		if !in && c != ' ' || i-beyond < 3 {
+			in = inWord(s, i)
+		}
+		switch {
 		case in && start < 0:
 			start = i
-		case !in:
-			flush(i)
+		case !in && start >= 0:
+			x.word(s, start, i, from)
+			start = -1
 		}
 	}
-	flush(len(s))
-	return out
+	if start >= 0 {
+		x.word(s, start, len(s), from)
+	}
+	return x.runs[from:len(x.runs):len(x.runs)]
+}
+
+// word adds a word of a text to the runs, in which those of the text begin at a place.
+func (x *lexicon) word(s string, start, end, from int) {
+	w := plainForm(s[start:end])
+	if w == "" || len(w) < leastWord && !isFactWord(w, strings.ToLower(w)) {
+		return
+	}
+	id, known := x.ids[w]
+	if !known {
+		id = noFact
+		if low := strings.ToLower(w); isFactWord(w, low) {
+			id = x.id(w, low)
+		}
+		x.ids[w] = id
+	}
+	if id == noFact {
+		return
+	}
+	x.proper(id, w, start == 0)
+	if isDigitByte(w[0]) && x.label[id] == w {
+		x.label[id] = amount(s, start, end)
+	}
+	if !slices.Contains(x.runs[from:], id) {
+		x.runs = append(x.runs, id)
+	}
 }
 
 // plainForm is a word without the marks around it and without the ending of a possessive.
 func plainForm(w string) string {
-	w = strings.Trim(w, "'’.,:-")
+	for w != "" && !isWordByte(w[0]) {
+		n := markAt(w)
+		if n == 0 {
+			break
+		}
+		w = w[n:]
+	}
+	for w != "" && !isWordByte(w[len(w)-1]) {
+		n := markAt(w[len(w)-1:])
+		if strings.HasSuffix(w, "’") {
+			n = len("’")
+		}
+		if n == 0 {
+			break
+		}
+		w = w[:len(w)-n]
+	}
+	if !strings.HasSuffix(w, "s") {
+		return w
+	}
 	if s, ok := strings.CutSuffix(w, "'s"); ok {
 		return s
 	}
 	s, _ := strings.CutSuffix(w, "’s")
 	return s
+}
+
+// markAt is the length of the mark that a text begins with and that is no part of a word at its ends, 0 for other text.
+func markAt(s string) int {
+	switch s[0] {
+	case '\'', '.', ',', ':', '-':
+		return 1
+	}
+	if strings.HasPrefix(s, "’") {
+		return len("’")
+	}
+	return 0
 }
 
 // amount is a number with the currency in front of it and the unit or word behind it: the number alone is no fact.
@@ -148,10 +209,15 @@ func nameBefore(s string, at int) int {
 // maxUnit bounds the word behind a number, in bytes.
 const maxUnit = 14
 
-// listed reports a name or number that means something by itself, in a list.
-func (x *lexicon) listed(w int32) bool {
-	low := strings.ToLower(x.form[w])
-	return x.weight[w] > 1 && !strings.Contains(numberWords, " "+low+" ") && (!isDigitByte(low[0]) || len(x.label[w]) > 2)
+// list notes which words are names or numbers that mean something by themselves.
+func (x *lexicon) list() {
+	x.listed = make([]bool, len(x.weight))
+	for w, weight := range x.weight {
+		if weight > 1 {
+			low := strings.ToLower(x.form[w])
+			x.listed[w] = !isCardinal(low) && (!isDigitByte(low[0]) || len(x.label[w]) > 2)
+		}
+	}
 }
 
 // contraction reports a word such as I'll or we’ve.
@@ -189,7 +255,8 @@ const (
 
 func isDigitByte(c byte) bool { return c >= '0' && c <= '9' }
 
-func (x *lexicon) id(w, low string, first bool) int32 {
+// id is the number of a word, given with its lower case.
+func (x *lexicon) id(w, low string) int32 {
 	id, ok := x.ids[low]
 	if !ok {
 		id = int32(len(x.weight))
@@ -201,10 +268,14 @@ func (x *lexicon) id(w, low string, first bool) int32 {
 		x.weight, x.count, x.used = append(x.weight, weight), append(x.count, 0), append(x.used, 0)
 		x.form, x.label = append(x.form, w), append(x.label, w)
 	}
+	return id
+}
+
+// proper raises a word that is written as a name and is not the first of its text.
+func (x *lexicon) proper(id int32, w string, first bool) {
 	if !first && w[0] >= 'A' && w[0] <= 'Z' && x.weight[id] < properWeight && !contraction(w) {
 		x.weight[id], x.form[id], x.label[id] = properWeight, w, w
 	}
-	return id
 }
 
 // weigh fixes what the words of some texts are worth: rare ones more.
@@ -241,30 +312,49 @@ const stillGood = 0.95
 
 // choose takes candidates by what they add for each byte, until the room is full.
 func (x *lexicon) choose(all []candidate, room int) {
+	order := make([]int32, 0, len(all)) // the best one last
 	for i := range all {
-		all[i].gain = x.gain(&all[i])
-	}
-	for room > minStatement {
-		best := -1
-		for i := range all {
-			if c := &all[i]; !c.taken && c.gain > 0 && x.size(c) <= room && (best < 0 || c.gain > all[best].gain) {
-				best = i
-			}
+		if c := &all[i]; !c.taken {
+			c.gain = x.gain(c)
+			order = append(order, int32(i))
 		}
-		if best < 0 {
+	}
+	byGain := func(a, b int32) int { return cmp.Or(cmp.Compare(all[a].gain, all[b].gain), cmp.Compare(b, a)) }
+	slices.SortFunc(order, byGain)
+	insert := func(i int32) {
+		at, _ := slices.BinarySearchFunc(order, i, byGain)
+		order = slices.Insert(order, at, i)
+	}
+	var tooLong []int32 // that may fit when the head of their group is shown
+	for room > minStatement && len(order) > 0 {
+		best := order[len(order)-1]
+		order = order[:len(order)-1]
+		c := &all[best]
+		if c.gain <= 0 {
 			return
 		}
-		c := &all[best]
+		if x.size(c) > room {
+			tooLong = append(tooLong, best)
+			continue
+		}
 		if g := x.gain(c); g < c.gain*stillGood { // others were taken since
 			c.gain = g
+			insert(best)
 			continue
 		}
 		c.taken = true
 		room -= x.size(c)
-		if c.group > 0 {
-			x.heads[c.group-1] = 0
-		}
 		x.show(c)
+		if c.group > 0 && x.heads[c.group-1] > 0 {
+			x.heads[c.group-1] = 0
+			tooLong = slices.DeleteFunc(tooLong, func(i int32) bool {
+				if all[i].group != c.group {
+					return false
+				}
+				insert(i)
+				return true
+			})
+		}
 	}
 }
 
@@ -287,18 +377,25 @@ func (x *lexicon) show(c *candidate) {
 func (x *lexicon) gain(c *candidate) float64 {
 	sum := 0.0
 	for k, w := range c.words {
-		if !x.seen[w] {
-			sum += x.value[w]
+		seen, value := x.seen[w], x.value[w]
+		if !seen {
+			sum += value
 		}
 		if !x.paired || x.weight[w] == 1 {
 			continue
 		}
 		for m, o := range c.words {
-			if _, ok := x.pairs[uint64(w)<<32|uint64(o)]; !ok && m != k {
-				sum += x.value[w]
+			if m != k && (!seen || !x.seen[o] || !x.pair(w, o)) {
+				sum += value
 			}
 		}
 	}
 	size := float64(x.size(c))
 	return float64(sum*c.factor) / (size / math.Sqrt(math.Sqrt(size))) // to the power of 3/4
+}
+
+// pair reports a name that is shown next to a word.
+func (x *lexicon) pair(name, word int32) bool {
+	_, ok := x.pairs[uint64(name)<<32|uint64(word)]
+	return ok
 }

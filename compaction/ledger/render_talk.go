@@ -28,11 +28,11 @@ func isPerson(by string) bool { return by != string(abi.RoleUser) && by != strin
 
 // voices are the people who spoke in more than one message. A name in front of one message alone is rather the subject
 // of a note.
-func (p *page) voices() map[string]bool {
+func voices(list []abi.LedgerText) map[string]bool {
 	first, out := map[string]int{}, map[string]bool{}
-	for i := range p.s.Talk.Statements {
-		t := &p.s.Talk.Statements[i]
-		if !isPerson(t.By) {
+	for i := range list {
+		t := &list[i]
+		if !isPerson(t.By) || i > 0 && t.Message == list[i-1].Message && t.By == list[i-1].By {
 			continue
 		}
 		if m, ok := first[t.By]; !ok {
@@ -46,7 +46,7 @@ func (p *page) voices() map[string]bool {
 
 // meeting reports a record of what some people said to each other.
 func (p *page) meeting() bool {
-	return p.share.talk && len(p.s.Work.Values) == 0 && len(p.voices()) >= meetingPeople
+	return p.share.talk && len(p.s.Work.Values) == 0 && len(p.voices) >= meetingPeople
 }
 
 // unasked reports a meeting in which no agent said or did anything, also where the state was read back from a summary: it has no
@@ -64,7 +64,11 @@ func (p *page) unasked() bool {
 func (p *page) dialogue() {
 	p.section(secSteps, p.share.steps, p.steps())
 	list := p.s.Talk.Statements
-	x := newLexicon()
+	size := 0
+	for i := range list {
+		size += len(list[i].Text)
+	}
+	x := newLexicon(size)
 	all := make([]candidate, len(list))
 	for i := range list {
 		t := &list[i]
@@ -82,8 +86,9 @@ func (p *page) dialogue() {
 		}
 	}
 	x.weigh(all)
+	x.list()
 	room := min(int(p.share.statements*float64(p.limit)), p.limit-len(p.b)) - len(secStatement) - 8
-	voices, meeting := p.voices(), p.meeting()
+	meeting := p.meeting()
 	if meeting {
 		x.paired = true
 		room = int(float64(room) * meetingPart)
@@ -93,7 +98,7 @@ func (p *page) dialogue() {
 		room = int(float64(room) * briefPart)
 	}
 	x.choose(all, room)
-	p.said(all, voices)
+	p.said(all)
 	if meeting {
 		p.section(secSubjects, 1, x.subjects())
 		p.section(secSpeakers, 1, p.speakers(x, all))
@@ -117,11 +122,11 @@ func (x *lexicon) favour(meeting bool) {
 const betweenSaid = " · "
 
 // said shows the chosen statements, word for word. Where only the user speaks, lines do not name the speaker.
-func (p *page) said(all []candidate, voices map[string]bool) {
+func (p *page) said(all []candidate) {
 	alone := true
 	for i := range all {
 		by := p.s.Talk.Statements[i].By
-		alone = alone && (!all[i].taken || by != string(abi.RoleAssistant) && !voices[by])
+		alone = alone && (!all[i].taken || by != string(abi.RoleAssistant) && !p.voices[by])
 	}
 	if alone {
 		p.section(secUser, 1, p.saidItems(all, alone))
@@ -175,8 +180,8 @@ func (x *lexicon) subjects() []string {
 // byCount are the names, those that come up most first.
 func (x *lexicon) byCount() []int32 {
 	var out []int32
-	for w := range x.weight {
-		if x.listed(int32(w)) {
+	for w, listed := range x.listed {
+		if listed {
 			out = append(out, int32(w))
 		}
 	}
@@ -188,7 +193,7 @@ func (x *lexicon) byCount() []int32 {
 type speaker struct {
 	by                 string
 	first, last, bytes int
-	count              map[int32]int // of words
+	said               []int // the places of the statements
 }
 
 // speakers lists who spoke of what: the words that a speaker used more than the others, and names that the page does
@@ -200,28 +205,26 @@ func (p *page) speakers(x *lexicon, all []candidate) []string {
 		t := &p.s.Talk.Statements[i]
 		q := by[t.By]
 		if q == nil {
-			q = &speaker{by: t.By, first: t.Message, count: map[int32]int{}}
+			q = &speaker{by: t.By, first: t.Message}
 			by[t.By], list = q, append(list, q)
 		}
 		q.last, q.bytes, total = t.Message, q.bytes+len(t.Text), total+len(t.Text)
-		for _, w := range all[i].words {
-			q.count[w]++
-		}
+		q.said = append(q.said, i)
 	}
 	slices.SortStableFunc(list, func(a, b *speaker) int { return b.bytes - a.bytes })
 	room := p.limit - len(p.b) - len(secSpeakers) - 8
-	given := map[int32]bool{}
+	z := scores{counts: make([]int, len(x.weight)), given: make([]bool, len(x.weight)), score: make([]float64, len(x.weight))}
 	var out []string
 	for _, q := range list {
 		part := room * q.bytes / total
 		line := "- " + clean(q.by) + " (" + at(q.first) + " to " + at(q.last) + "):"
 		n := len(line)
-		for _, w := range q.words(x, given) {
+		for _, w := range z.words(x, all, q.said) {
 			if len(line)+len(x.label[w])+2 > part {
 				break
 			}
 			line += " " + x.label[w]
-			given[w], x.seen[w] = true, true
+			z.given[w], x.seen[w] = true, true
 		}
 		if len(line) > n {
 			out = append(out, line)
@@ -236,24 +239,40 @@ const (
 	givenPart = 0.3 // a word that another speaker has
 )
 
-// words are those of a speaker, the ones that stand out first.
-func (q *speaker) words(x *lexicon, given map[int32]bool) []int32 {
+// scores are those of the words of one speaker after the other.
+type scores struct {
+	counts []int // zero between two speakers
+	given  []bool
+	score  []float64
+}
+
+// words are those of a speaker, given the statements, the ones that stand out first.
+func (z *scores) words(x *lexicon, all []candidate, said []int) []int32 {
 	var out []int32
-	scores := make(map[int32]float64, len(q.count))
-	for w, n := range q.count {
-		isNew := x.listed(w) && !x.seen[w]
-		if n < 2 && !isNew || x.weight[w] > 1 && !x.listed(w) {
-			continue
+	for _, i := range said {
+		for _, w := range all[i].words {
+			if z.counts[w] == 0 {
+				out = append(out, w)
+			}
+			z.counts[w]++
 		}
-		score := float64(n) * (.5 + float64(n)/float64(x.count[w]))
-		switch {
-		case given[w]:
-			score *= givenPart
-		case isNew:
-			score *= newName
-		}
-		out, scores[w] = append(out, w), score
 	}
-	slices.SortFunc(out, func(a, b int32) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b)) })
+	out = slices.DeleteFunc(out, func(w int32) bool {
+		n := z.counts[w]
+		z.counts[w] = 0
+		isNew := x.listed[w] && !x.seen[w]
+		if n < 2 && !isNew || x.weight[w] > 1 && !x.listed[w] {
+			return true
+		}
+		z.score[w] = float64(n) * (.5 + float64(n)/float64(x.count[w]))
+		switch {
+		case z.given[w]:
+			z.score[w] *= givenPart
+		case isNew:
+			z.score[w] *= newName
+		}
+		return false
+	})
+	slices.SortFunc(out, func(a, b int32) int { return cmp.Or(cmp.Compare(z.score[b], z.score[a]), cmp.Compare(a, b)) })
 	return out
 }

@@ -58,6 +58,7 @@ type page struct {
 	// quoted are the messages of requests that the goal quotes, with what became of them.
 	quoted map[int]bool
 	lex    *lexicon // the words of a dialogue
+	voices map[string]bool
 	rules  []string // items of their section
 }
 

@@ -15,6 +15,9 @@ func newPage(s *abi.Ledger, budget int) *page {
 	p := &page{s: s, limit: budget, shown: map[string]bool{}, quoted: map[int]bool{}, share: sharesFor(s, budget)}
 	p.dir = p.folder()
 	p.names = best(s, namesFor(budget))
+	if p.share.talk {
+		p.voices = voices(s.Talk.Statements)
+	}
 	return p
 }
 

@@ -68,7 +68,7 @@ func recordValue(v *abi.LedgerValue) string {
 // tools shows a dialogue with tools: calls, values of records with their owners, and sentences, chosen together by the
 // names and numbers that they hold.
 func (p *page) tools() {
-	x := newLexicon()
+	x := newLexicon(0)
 	steps, all := p.toolSteps(x)
 	said := len(all)
 	all = p.toolTalk(x, all)
@@ -95,14 +95,14 @@ func (p *page) tools() {
 	p.rankByUse(x)
 	p.section(secSteps, 1, steps)
 	p.section(secValues, 1, p.recordItems(list, all))
-	p.said(all[said:values], p.voices())
+	p.said(all[said:values])
 }
 
 // showGoal notes the words of the requests that the page quotes already.
 func (p *page) showGoal(x *lexicon) {
 	quoted := strings.ToLower(string(p.b))
 	for w, id := range x.ids {
-		if strings.Contains(quoted, w) {
+		if id != noFact && strings.Contains(quoted, w) {
 			x.seen[id] = true
 		}
 	}
@@ -166,7 +166,7 @@ func (p *page) useNames(x *lexicon) {
 		case n.Agent:
 			weight = agentUse
 		}
-		x.use([]int32{x.id(n.Text, strings.ToLower(n.Text), true)}, weight)
+		x.use([]int32{x.id(n.Text, strings.ToLower(n.Text))}, weight)
 	}
 }
 
@@ -238,7 +238,7 @@ func (p *page) recordItems(list []*record, all []candidate) []string {
 func (p *page) rankByUse(x *lexicon) {
 	for i := range p.names {
 		n := &p.names[i]
-		id := x.id(n.name.Text, strings.ToLower(n.name.Text), true)
+		id := x.id(n.name.Text, strings.ToLower(n.name.Text))
 		n.rank = noUse + x.used[id]
 		if !isID(n.name.Text) {
 			n.rank *= plainPart
@@ -269,7 +269,7 @@ func looks(step string) bool {
 }
 
 // fieldNames adds what the fields of records are called to the names that a page need not list.
-func (p *page) fieldNames(held holding) {
+func (p *page) fieldNames(held *holding) {
 	for i := range p.s.Work.Values {
 		v := &p.s.Work.Values[i]
 		for k := range strings.SplitSeq(v.Key, ".") {
