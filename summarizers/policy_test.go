@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -46,7 +47,7 @@ func newHost(t *testing.T, engine string) *host.Host {
 // load loads a bundled module on an engine.
 func load(t *testing.T, engine, name string) *host.Module {
 	t.Helper()
-	m, err := newHost(t, engine).Load(t.Context(), host.Spec{Path: filepath.Join("..", "testdata", "guests", name+".wasm")})
+	m, err := newHost(t, engine).Load(t.Context(), host.Spec{Path: filepath.Join("..", "testdata", "guests", name+".wasm"), Limits: host.Limits{Timeout: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}
