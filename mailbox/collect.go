@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 )
 
 // collect drops what is old.
@@ -32,27 +31,20 @@ func (m *Mailbox) maintain(ctx context.Context) (err error) {
 	return m.cfg.Retention.Maintain(ctx)
 }
 
-// gcBatch is how much is dropped at a time.
-const gcBatch = 1000
-
 // GC drops what [Retention] does not keep.
 func (m *Mailbox) GC(ctx context.Context) error {
 	now, err := m.readTime(ctx)
 	if err != nil {
 		return fmt.Errorf("mailbox: gc: %w", err)
 	}
-	for _, q := range []purgeQuery{
-		{Statuses: []Status{Acked, Cancelled, Superseded}, Before: now.Add(-m.cfg.Retention.TTL), Limit: gcBatch},
-		{Statuses: []Status{DeadLetter}, Before: now.Add(-m.cfg.Retention.DeadTTL), Limit: gcBatch},
-	} {
-		for n := gcBatch; n == gcBatch; {
-			if n, err = m.purge(ctx, q); err != nil {
-				return fmt.Errorf("mailbox: gc: %w", err)
-			}
-		}
+	if err := m.purge(ctx, now.Add(-m.cfg.Retention.TTL), Acked, Cancelled, Superseded); err != nil {
+		return err
+	}
+	if err := m.purge(ctx, now.Add(-m.cfg.Retention.DeadTTL), DeadLetter); err != nil {
+		return err
 	}
 	if err := m.retain(ctx, now); err != nil {
-		return err
+		return fmt.Errorf("mailbox: retention: %w", err)
 	}
 	if m.pump == nil {
 		return nil
@@ -62,43 +54,3 @@ func (m *Mailbox) GC(ctx context.Context) error {
 	}
 	return nil
 }
-
-// retain drops threads, runs and messages. Runs and messages are counted in the threads that were changed since the last time.
-func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
-	c := m.cfg.Retention
-	if max(c.Threads, c.Runs, c.Messages) == 0 && max(c.MaxThreads, c.MaxRuns, c.MaxMessages) == 0 {
-		return nil
-	}
-	ago := func(d time.Duration) time.Time {
-		if d == 0 {
-			return time.Time{}
-		}
-		return now.Add(-d)
-	}
-	r := retainQuery{
-		ThreadsBefore: ago(c.Threads), Threads: c.MaxThreads, RunsBefore: ago(c.Runs), Runs: c.MaxRuns,
-		MessagesBefore: ago(c.Messages), Messages: c.MaxMessages, Limit: gcBatch,
-	}
-	m.mu.Lock()
-	r.Since = m.retained
-	m.mu.Unlock()
-	for {
-		out, err := m.retainOnce(ctx, r)
-		if err != nil {
-			return err
-		}
-		if out.Threads+out.Runs+out.Messages > 0 {
-			m.cfg.Logger.InfoContext(ctx, "mailbox_retention", "threads", out.Threads, "runs", out.Runs, "messages", out.Messages)
-		}
-		if max(out.Threads, out.Runs) < gcBatch {
-			break
-		}
-	}
-	m.mu.Lock()
-	m.retained = now.Add(-retainOverlap)
-	m.mu.Unlock()
-	return nil
-}
-
-// retainOverlap is for changes whose times are a little earlier than when they could be listed.
-const retainOverlap = time.Minute

@@ -1,151 +1,73 @@
 package mailbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
 )
 
-// Drop deletes a thread with all that is in it, also a damaged one. It is [ErrBusy] as long as a process may hold the thread, and names
-// that and the end of its lease. A claim that is damaged itself counts as over when the thread was not written to for suspendedLease. The
-// holders of the thread before can write nothing any more, and the thread's next claim has a greater fence than all before.
-func (q *queue) Drop(ctx context.Context, thread string) error {
-	now, err := q.readTime(ctx)
-	if err != nil {
-		return wrap("thread", thread, err)
+// purgePage is how many dispatches are purged at a time.
+const purgePage = 1000
+
+// purge deletes dispatches of terminal statuses that were updated before a time.
+func (q *queue) purge(ctx context.Context, before time.Time, statuses ...Status) (err error) {
+	n := 0
+	ctx, end := q.observe(ctx, Operation{Name: "purge_terminal"})
+	defer func() { end(n == 0, err) }()
+	for _, status := range statuses {
+		for more := true; more; {
+			did, err := q.purgeSome(ctx, before, status)
+			if n += did; err != nil {
+				return fmt.Errorf("mailbox: purge: %w", err)
+			}
+			more = did == purgePage
+		}
 	}
-	_, err = q.drop(ctx, thread, func(s store.Snapshot) (*store.Batch, error, error) { return dropped(thread, s, now, q.skew) })
-	return err
+	return nil
 }
 
-// Delete drops a thread and the threads below it that belong to its tenant, with everything that the store has in them, the lowest first.
-// It returns how many there were. One that a process holds is [ErrBusy], as with [Mailbox.Drop]: those above it stay then.
-func (q *queue) Delete(ctx context.Context, thread string) (n int, err error) {
-	t, err := q.Thread(ctx, thread)
-	if err == nil && t.Seq == 0 {
-		err = wrap("thread", thread, ErrNotFound)
-	}
+func (q *queue) purgeSome(ctx context.Context, before time.Time, status Status) (n int, err error) {
+	s := store.Scan{Index: indexStatus, Group: string(status), To: store.Number(before.UnixMilli())}
+	found, err := list(ctx, q, s, purgePage, func(ref store.Ref) (store.Ref, bool, error) { return ref, true, nil })
 	if err != nil {
 		return 0, err
 	}
-	return q.delete(ctx, t, map[string]bool{})
+	old := map[string][]store.Range{}
+	for _, ref := range found {
+		old[ref.Thread] = append(old[ref.Thread], store.One(kindDispatch, ref.Key))
+	}
+	for thread, cells := range old {
+		did, err := q.purgeThread(ctx, thread, cells, before, status)
+		if n += did; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
-func (q *queue) delete(ctx context.Context, t Thread, seen map[string]bool) (n int, err error) {
-	seen[t.ID] = true
-	err = q.scan(ctx, store.Scan{Index: indexChild, Group: t.ID, Values: true}, maxPage, func(ref store.Ref) error {
-		child := threadOf(ref)
-		if child.Tenant != t.Tenant || seen[child.ID] {
-			return nil // a parent that another tenant has named, or a circle
+// purgeThread deletes those dispatches of a thread that still have the status, and are old.
+func (q *queue) purgeThread(ctx context.Context, thread string, cells []store.Range, before time.Time, status Status) (n int, err error) {
+	var gone []string
+	n, err = q.prune(ctx, thread, store.Query{Cells: cells}, func(_ *Thread, s store.Snapshot, b *store.Batch) (int, error) {
+		gone = nil
+		for _, c := range cells {
+			var d Dispatch
+			if ok, err := cell(thread, s, kindDispatch, c.From, &d); err != nil {
+				return 0, err
+			} else if ok && d.Status == status && d.UpdatedAt.Before(before) {
+				gone = append(gone, d.ID)
+				b.Delete = append(b.Delete, c, store.One(kindRequest, d.ID))
+			}
 		}
-		below, err := q.delete(ctx, child, seen)
-		n += below
-		return err
+		return len(gone), nil
 	})
-	if err == nil {
-		err = q.Drop(ctx, t.ID)
+	if n > 0 && err == nil {
+		err = q.dropEvents(ctx, gone...)
 	}
-	if err != nil {
-		return n, err
-	}
-	return n + 1, nil
-}
-
-// drop drops a thread, or not, by a rule that sees its record and when it was found damaged, with the events of its dispatches. The rule
-// returns what to write, and an error that holds all the same.
-func (q *queue) drop(ctx context.Context, thread string, rule func(store.Snapshot) (*store.Batch, error, error)) (done bool, err error) {
-	ctx, end := q.observe(ctx, Operation{Name: "drop_thread", Thread: thread})
-	defer func() { end(!done, err) }()
-	s := store.Scan{Index: indexOrder, Group: thread}
-	ids, err := list(ctx, q, s, everything, func(ref store.Ref) (string, bool, error) { return ref.Key, true, nil })
-	if err != nil {
-		return false, err
-	}
-	query := store.Query{Cells: []store.Range{store.One(kindThread, ""), store.One(kindDamaged, "")}}
-	for range 2 { // no store remembers the batch that dropped a thread: when its answer was lost, the thread is dropped again
-		var busy error
-		_, err = store.Update(ctx, q.store, thread, query, func(s store.Snapshot) (b *store.Batch, err error) {
-			b, busy, err = rule(s)
-			done = b != nil && b.Drop
-			return b, err
-		})
-		if err = cmp.Or(err, busy); !errors.Is(err, ErrUnknownOutcome) || !errors.Is(err, store.ErrConflict) {
-			break
-		}
-	}
-	if err != nil || !done {
-		return false, wrap("thread", thread, translated(err))
-	}
-	return true, q.dropEvents(ctx, ids...)
-}
-
-// dropped returns the batch that drops a thread, or why it cannot be dropped yet. What stays of it is its fence.
-func dropped(thread string, s store.Snapshot, now time.Time, skew time.Duration) (b *store.Batch, busy, err error) {
-	t := Thread{ID: thread}
-	if _, unreadable := cell(thread, s, kindThread, "", &t); unreadable != nil {
-		if t, b, err = damaged(thread, s, now); err != nil {
-			return nil, nil, err
-		}
-	}
-	fence := t.Fence
-	if c := t.Claim; c != nil {
-		if until := t.leased(now).Add(skew); !now.After(until) {
-			return b, fmt.Errorf("%w: %.80q holds it until %s; interrupt it first, or wait", ErrBusy, c.Owner, until.Format(time.RFC3339)), nil
-		}
-		fence = max(fence, c.Fence)
-	}
-	b = &store.Batch{Drop: true}
-	if fence > 0 { // without a place in an index: no listing has it
-		b.Put = []store.Cell{{Kind: kindThread, Value: encode(Thread{ID: thread, Fence: fence})}}
-	}
-	return b, nil, nil
-}
-
-// damaged replaces a thread record that cannot be read. It has a claim, for all that is known, and a fence that the thread cannot have
-// reached: each claim makes a revision. Its lease is counted from when the damage was first noticed, which the batch writes.
-func damaged(thread string, s store.Snapshot, now time.Time) (t Thread, b *store.Batch, err error) {
-	if s.Revision > math.MaxInt64 {
-		return t, nil, fmt.Errorf("revision %d has no fence", s.Revision)
-	}
-	t = Thread{ID: thread, Fence: s.Revision, Claim: &Claim{}, UpdatedAt: now}
-	value, _ := s.Cell(kindDamaged, "")
-	if at, err := time.Parse(time.RFC3339Nano, string(value)); err == nil {
-		t.UpdatedAt = at
-		return t, nil, nil
-	}
-	return t, &store.Batch{Put: []store.Cell{{Kind: kindDamaged, Value: now.AppendFormat(nil, time.RFC3339Nano)}}}, nil
-}
-
-const (
-	// longestLease is the longest lease that can be meant. A claim that ends later is damaged.
-	longestLease = 366 * 24 * time.Hour
-	// suspendedLease is as long as leases last that are renewed, by default.
-	suspendedLease = 10 * time.Minute
-)
-
-// leased is when the claim of the thread is over. A damaged claim is as long as leases last after the latest write, since a holder that is
-// well renews its lease sooner.
-func (t *Thread) leased(now time.Time) time.Time {
-	c := t.Claim
-	if c.Dispatch == "" || c.Token == "" || c.Fence != t.Fence || c.Until.IsZero() || c.Until.After(now.Add(longestLease)) {
-		return t.UpdatedAt.Add(suspendedLease)
-	}
-	return c.Until
-}
-
-// dropEvents deletes the events of dispatches that are gone. What a crash leaves goes with its age.
-func (q *queue) dropEvents(ctx context.Context, dispatches ...string) error {
-	e, ok := q.store.(store.Events)
-	if !ok || len(dispatches) == 0 {
-		return nil
-	}
-	return e.DropEvents(ctx, dispatches...)
+	return n, err
 }
 
 // prune deletes parts of a thread by a rule that sees its record, nil if there is none that can be read, and the cells of the query. The rule
@@ -167,62 +89,4 @@ func (q *queue) prune(ctx context.Context, thread string, query store.Query, rul
 		return 0, nil
 	}
 	return n, wrap("thread", thread, err)
-}
-
-// purgeQuery selects terminal dispatches.
-type purgeQuery struct {
-	Statuses []Status
-	// Before is when they were updated at the latest, exclusively.
-	Before time.Time
-	Limit  int
-}
-
-// purge deletes terminal dispatches, and returns how many there were.
-func (q *queue) purge(ctx context.Context, query purgeQuery) (n int, err error) {
-	ctx, end := q.observe(ctx, Operation{Name: "purge_terminal"})
-	defer func() { end(n == 0, err) }()
-	for _, status := range query.Statuses {
-		if !status.Terminal() || query.Limit <= n {
-			continue
-		}
-		s := store.Scan{Index: indexStatus, Group: string(status), To: store.Number(query.Before.UnixMilli())}
-		old := map[string][]store.Range{}
-		found, err := list(ctx, q, s, min(query.Limit-n, maxPage), func(ref store.Ref) (store.Ref, bool, error) { return ref, true, nil })
-		for _, ref := range found {
-			old[ref.Thread] = append(old[ref.Thread], store.One(kindDispatch, ref.Key))
-		}
-		for thread, cells := range old {
-			if err == nil {
-				var did int
-				did, err = q.purgeThread(ctx, thread, cells, query)
-				n += did
-			}
-		}
-		if err != nil {
-			return n, fmt.Errorf("mailbox: purge: %w", err)
-		}
-	}
-	return n, nil
-}
-
-// purgeThread deletes those dispatches of a thread that are still old and terminal.
-func (q *queue) purgeThread(ctx context.Context, thread string, cells []store.Range, query purgeQuery) (n int, err error) {
-	var gone []string
-	n, err = q.prune(ctx, thread, store.Query{Cells: cells}, func(_ *Thread, s store.Snapshot, b *store.Batch) (int, error) {
-		gone = nil
-		for _, c := range cells {
-			var d Dispatch
-			if ok, err := cell(thread, s, kindDispatch, c.From, &d); err != nil {
-				return 0, err
-			} else if ok && slices.Contains(query.Statuses, d.Status) && d.Status.Terminal() && d.UpdatedAt.Before(query.Before) {
-				gone = append(gone, d.ID)
-				b.Delete = append(b.Delete, c, store.One(kindRequest, d.ID))
-			}
-		}
-		return len(gone), nil
-	})
-	if n > 0 && err == nil {
-		err = q.dropEvents(ctx, gone...)
-	}
-	return n, err
 }
