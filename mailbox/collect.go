@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// collect drops what is old.
-func (m *Mailbox) collect(ctx context.Context) {
+// collecting drops what is old, from time to time.
+func (m *Mailbox) collecting(ctx context.Context) {
 	for wait(ctx, m.cfg.Retention.Interval) {
 		m.wakeLeft(ctx)
 		if err := errors.Join(m.GC(ctx), m.maintain(ctx)); err != nil && ctx.Err() == nil {

@@ -40,8 +40,8 @@ func (q *queue) observe(ctx context.Context, o Operation) (_ context.Context, en
 	}
 }
 
-// ended passes what a turn made terminal to the observers.
-func (q *queue) ended(ctx context.Context, t *turn) {
+// reportEnds passes what a turn made terminal to the observers.
+func (q *queue) reportEnds(ctx context.Context, t *turn) {
 	for _, id := range t.ends {
 		s := t.state(id)
 		for _, observer := range q.observers {

@@ -27,7 +27,7 @@ const retainOverlap = time.Minute
 func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
 	r := retention{queue: m.queue, keep: m.cfg.Retention, now: now}
 	m.mu.Lock()
-	r.since = m.retained
+	r.since = m.collect.retained
 	m.mu.Unlock()
 	for _, step := range []func(context.Context) error{r.dropThreads, r.dropRuns, r.dropWithin} {
 		if err := step(ctx); err != nil {
@@ -39,7 +39,7 @@ func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.retained = now.Add(-retainOverlap)
+	m.collect.retained = now.Add(-retainOverlap)
 	return nil
 }
 

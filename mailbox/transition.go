@@ -113,7 +113,7 @@ func (q *queue) transition(ctx context.Context, thread string, n need, rule func
 			return wrap("thread", thread, translated(err))
 		default:
 			known.set(v)
-			q.ended(ctx, t)
+			q.reportEnds(ctx, t)
 			return wrap("thread", thread, t.stale)
 		}
 		known.set(nil)
