@@ -62,7 +62,7 @@ func dispatches(t *testing.T, m *mailbox.Mailbox) []mailbox.Dispatch {
 func decided(t *testing.T, m *mailbox.Mailbox, sub mailbox.Submission) {
 	t.Helper()
 	equal(t, "dispatches", len(dispatches(t, m)), 2)
-	equal(t, "output", wantRun(t, m, sub.Run, mailbox.RunDone, "decided").Output, "yes")
+	equal(t, "output", wantRun(t, m, sub.Run, mailbox.RunDone, "decided").Response, "yes")
 }
 
 func decideRefused(t *testing.T) {
@@ -172,7 +172,7 @@ func approved(t *testing.T, m *mailbox.Mailbox, run string) {
 	equal(t, "what the run waits for", wantRun(t, m, run, mailbox.RunWaiting, "").Wait, "announce")
 	decide(t, m, run, "announce")
 	sleep(time.Minute)
-	equal(t, "output", wantRun(t, m, run, mailbox.RunDone, "natural").Output, "deploy: yes\nannounce: yes\n")
+	equal(t, "output", wantRun(t, m, run, mailbox.RunDone, "natural").Response, "deploy: yes\nannounce: yes\n")
 }
 
 func decideTwice(t *testing.T) {

@@ -222,8 +222,8 @@ func (t *turn) runFor(e *entry) (Run, error) {
 		agent = t.thread.Latest.Agent
 	}
 	return Run{
-		ID: id, Thread: e.Thread, Agent: agent, Parent: e.Parent, Status: RunCreated, Input: e.inputs(), CreatedAt: t.now,
-		Own: e.OwnRun && id == e.NewRun && id != e.Run,
+		ID: id, Thread: e.Thread, Agent: agent, Parent: e.Parent, Result: Result{Status: RunCreated}, Input: e.inputs(),
+		Own: e.OwnRun && id == e.NewRun && id != e.Run, RunTimes: RunTimes{CreatedAt: t.now},
 	}, nil
 }
 

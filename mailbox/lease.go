@@ -80,7 +80,7 @@ func (t *turn) revived(d Dispatch, r claimRequest) Dispatch {
 		return d
 	}
 	d.RunID = id
-	t.putRun(Run{ID: id, Thread: d.Thread, Agent: old.Agent, Parent: old.Parent, Status: RunCreated, CreatedAt: t.now})
+	t.putRun(Run{ID: id, Thread: d.Thread, Agent: old.Agent, Parent: old.Parent, Result: Result{Status: RunCreated}, RunTimes: RunTimes{CreatedAt: t.now}})
 	return d
 }
 
@@ -105,7 +105,7 @@ func (t *turn) ended(d Dispatch) bool {
 // acknowledge ends a dispatch whose run came to an end before.
 func (t *turn) acknowledge(d Dispatch, end string) {
 	r := t.runs[d.RunID]
-	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Output, r.Error
+	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Response, r.Error
 	t.settled(d, Acked, end)
 }
 

@@ -137,7 +137,7 @@ func (x *execution) execute(ctx context.Context) settlement {
 	if err != nil && ctx.Err() == nil {
 		err = caused(inner, err)
 	}
-	if large := x.box.fitsCommit(result.Bytes()); large != nil {
+	if large := x.box.fitsCommit(result.bytes()); large != nil {
 		result, err = Result{}, cmp.Or(err, fmt.Errorf("mailbox: result of dispatch %.80q: %w", x.hold.Dispatch, large))
 	}
 	s := x.verdict(ctx, result, err)

@@ -40,7 +40,7 @@ func strangeTexts(w *world) {
 		run := w.run("run-" + id)
 		for name, text := range map[string]string{
 			"error": d.LastError, "response": d.Response, "termination": d.Termination, "run error": d.RunError,
-			"output": run.Output, "failure": run.Error, "end": run.Termination, "wait": run.Wait,
+			"output": run.Response, "failure": run.Error, "end": run.Termination, "wait": run.Wait,
 		} {
 			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || text != "" && !strings.HasSuffix(text, "☃") && text != mailbox.TerminationError {
 				w.t.Errorf("%v: the %s is %q", failure, name, text)
