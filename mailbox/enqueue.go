@@ -79,11 +79,7 @@ func (q *queue) enqueueEntry(ctx context.Context, e entry) (s state, err error) 
 	if err != nil {
 		return state{}, err
 	}
-	state := asBefore
-	if claim := cmp.Or(e.Claim, e.Offer); claim != nil && s.Holds(claim.Token) {
-		state = nowClaimed
-	}
-	q.memory.keep(e.Thread, known, state)
+	q.memory.keep(e.Thread, known)
 	return s, nil
 }
 

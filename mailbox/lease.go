@@ -27,13 +27,7 @@ func (q *queue) claim(ctx context.Context, thread string, r claimRequest) (s sta
 	ctx, end := q.observe(ctx, Operation{Name: "claim", Thread: thread})
 	defer func() { end(!ok, err) }()
 	known := cmp.Or(q.memory.get(thread), new(seen))
-	if !q.memory.keep(thread, known, nowClaimed) {
-		defer func() {
-			if !ok {
-				q.memory.keep(thread, known, nowFree)
-			}
-		}()
-	}
+	defer func() { q.memory.keep(thread, known) }()
 	for more := true; more && err == nil; {
 		err = q.transition(ctx, thread, need{next: true, requests: true, known: known}, func(t *turn) error {
 			var won string

@@ -117,7 +117,7 @@ func (x *execution) execute(ctx context.Context) settlement {
 		return x.verdict(ctx, Result{}, err)
 	}
 	// Commands of other processes since the claim reach the listener; this is for those of this process.
-	switch t := x.box.seenThread(x.hold.Thread); {
+	switch t := x.box.seenThread(ctx, x.hold.Thread); {
 	case t.Epoch > x.claimed.Dispatch.Epoch:
 		return settlement{Verdict: verdictSupersede, Error: staleText}
 	case t.Claim != nil && t.Claim.Token == x.hold.Token && t.Claim.Stop != "":

@@ -49,16 +49,12 @@ type settlement struct {
 func (q *queue) settle(ctx context.Context, h hold, s settlement) (out state, err error) {
 	s.RetryAt, s.Result = milli(s.RetryAt), s.Result.storable()
 	s.Error, s.Result.Error = clip(s.Error), clip(s.Result.Error)
-	over := false
 	o := Operation{Name: string(s.Verdict), Thread: h.Thread, Dispatch: h.Dispatch}
 	_, err = q.change(ctx, o, need{next: true}, func(t *turn) (bool, error) {
 		err := settle(t, h, s)
-		out, over = t.state(h.Dispatch), err == nil || t.held(h) != nil
+		out = t.state(h.Dispatch)
 		return true, err
 	})
-	if over {
-		q.memory.keep(h.Thread, q.memory.get(h.Thread), nowFree)
-	}
 	return out, err
 }
 

@@ -121,10 +121,12 @@ func (q *queue) transition(ctx context.Context, thread string, n need, rule func
 	return wrap("thread", thread, fmt.Errorf("%w: other processes came between %d times", ErrConflict, attempts))
 }
 
-// seenThread returns the record of a thread that this process has claimed as this process saw it last, for what the store checks again.
-func (q *queue) seenThread(thread string) Thread {
-	t := Thread{ID: thread}
-	_ = q.memory.get(thread).view(thread).decode(cellID{kindThread, ""}, &t)
+// seenThread returns the record of a thread as this process saw it last, for what the store checks again. One that it does not know it reads.
+func (q *queue) seenThread(ctx context.Context, thread string) (t Thread) {
+	if s := q.memory.get(thread); s != nil && s.view(thread).decode(cellID{kindThread, ""}, &t) == nil && t.ID != "" {
+		return t
+	}
+	t, _, _ = q.record(ctx, thread)
 	return t
 }
 
