@@ -16,7 +16,7 @@ import (
 // TestFaults holds what a mailbox makes of a store that fails, whatever the store is.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	runCases(t, func(*testing.T) store.Store { return memstore.New() }, []testCase{
+	runCases(t, inMemory, []testCase{
 		{"store_that_is_down_changes_nothing", storeDown},
 		{"lost_answers_are_no_second_change", lostAnswers},
 		{"answers_that_come_at_last_are_whole", lateAnswers},
@@ -36,6 +36,8 @@ func (w *world) losing(l *ledger, lose *atomic.Int32) *manual {
 		}}
 	})
 }
+
+func inMemory(*testing.T) store.Store { return memstore.New() }
 
 // ledger is an observer that lists what became terminal.
 type ledger struct {

@@ -5,20 +5,23 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-func hostileCases() []testCase {
-	return []testCase{
+// TestHostile holds what a mailbox makes of what runtimes and callers give it, whatever the store is.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	runCases(t, inMemory, []testCase{
 		{"texts_that_are_no_text", strangeTexts},
 		{"message_ids_that_are_no_text", strangeMessages},
 		{"pages_without_a_size", strangePages},
 		{"key_of_another_tenant", strangersKey},
 		{"times_far_away", farTimes},
-	}
+	})
 }
 
 // hostile is what a model, a tool or a broken program may return: bytes that are no UTF-8, NUL, and control characters.
