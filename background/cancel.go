@@ -60,9 +60,9 @@ func (m *Manager) cancelWhere(match func(*Info) bool) int {
 	return len(hit)
 }
 
-// closing is how long owners may take, beyond the grace period, to accept the ends of
+// closeTime is how long owners may take, beyond the grace period, to accept the ends of
 // the tasks that Close cancels.
-const closing = time.Second
+const closeTime = time.Second
 
 // Close refuses new tasks, cancels all, and waits until each has ended, which
 // takes at most the grace period and a second more, or until ctx is done. Bodies have
@@ -73,7 +73,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
-	m.once.Do(func() { time.AfterFunc(m.cfg.Grace+closing, m.giveUp) })
+	m.once.Do(func() { time.AfterFunc(m.cfg.Grace+closeTime, m.giveUp) })
 	m.cancelWhere(func(*Info) bool { return true })
 	done := make(chan struct{})
 	go func() {

@@ -16,12 +16,8 @@ import (
 
 // Manager runs tasks.
 type Manager struct {
-	cfg  Config
-	once sync.Once
-	wg   sync.WaitGroup // one per task that has not ended
-	// late ends when Close gives up on the ledger.
-	late   context.Context //nolint:containedctx // ends attempts when the Manager closes
-	expire context.CancelFunc
+	cfg Config
+	closing
 
 	mu     sync.Mutex
 	places places
@@ -31,6 +27,15 @@ type Manager struct {
 	closed bool
 	seq    uint64
 	stats  Stats
+}
+
+// closing is what Close needs.
+type closing struct {
+	once sync.Once
+	wg   sync.WaitGroup // one per task that has not ended
+	// late ends when Close gives up on the ledger.
+	late   context.Context //nolint:containedctx // ends attempts when the Manager closes
+	expire context.CancelFunc
 }
 
 // New makes a Manager with no tasks.
@@ -81,7 +86,7 @@ func (m *Manager) Spawn(ctx context.Context, spec Spec) (string, error) {
 }
 
 func (m *Manager) spawn(ctx context.Context, spec Spec, box *inbox.Box) (string, error) {
-	t := &Task{m: m, work: spec.Body, timeout: spec.Timeout, box: box, info: Info{
+	t := &Task{m: m, job: job{work: spec.Body, timeout: spec.Timeout, box: box}, info: Info{
 		ID: spec.ID, Thread: spec.Thread, Type: spec.Type, Name: spec.Name, Description: spec.Description,
 		Class: cmp.Or(spec.Class, Blocking), Status: Queued, CreatedAt: m.cfg.Now(),
 		Parent: spec.Parent.or(LineageOf(ctx)), Attempt: 1, Owner: m.cfg.Ledger.Owner(),

@@ -87,7 +87,7 @@ func (m *Manager) restore(ctx context.Context, info Info, record []byte) error {
 	if err := info.validate(); err != nil {
 		return err
 	}
-	t := &Task{m: m, info: info, was: record}
+	t := &Task{m: m, info: info, job: job{was: record}}
 	if !info.Status.Terminal() && m.cfg.Resume != nil && info.Attempt < m.cfg.MaxAttempts {
 		t.work = m.cfg.Resume(info)
 	}

@@ -20,30 +20,43 @@ type Body func(ctx context.Context, t *Task) (any, error)
 
 // Task is a running task as its body sees it. It is safe for concurrent use.
 type Task struct {
-	m       *Manager
-	info    Info // guarded by Manager.mu, but for what never changes
+	m    *Manager
+	info Info // guarded by Manager.mu, but for what never changes
+	job
+	lives
+	progress
+
+	seq  uint64
+	rate *rate.Limiter
+	gate *gate
+	done chan struct{} // closed when its end is visible
+	// emit is held by the one that sends a notification of this task: a channel, which may be held while its
+	// holder waits.
+	emit chan struct{}
+}
+
+// job is what a task is to do.
+type job struct {
 	work    Body // nil for one that no process runs any more
 	timeout time.Duration
 	box     *inbox.Box // of a sub-agent, else nil
 	was     []byte     // the record of a task that is resumed, which another process may resume, too
-	seq     uint64
-	rate    *rate.Limiter
+}
 
-	cancel context.CancelCauseFunc // ends the context of the body
+// lives are the contexts of a task.
+type lives struct {
 	body   context.Context         //nolint:containedctx // what the body gets, but for its timeout
+	cancel context.CancelCauseFunc // ends body
 	life   context.Context         //nolint:containedctx // ends when the body does; bounds deliveries of a body that was cancelled
-	end    context.CancelFunc
-	gate   *gate
-	turn   chan struct{} // closed when the task has a place to run
-	done   chan struct{} // closed when its end is visible
-	// emit is held by the one that sends a notification of this task: a channel, which may be held while its
-	// holder waits.
-	emit chan struct{}
-	// Guarded by Manager.mu: whether the task has a place, how many calls of WaitTask
-	// its body is in, and whether its end was acknowledged.
-	placed  bool
-	waiting int
-	acked   bool
+	end    context.CancelFunc      // ends life
+}
+
+// progress is where a task stands. Manager.mu guards it.
+type progress struct {
+	turn    chan struct{} // closed when the task has a place to run
+	placed  bool          // whether it has one now
+	waiting int           // how many calls of WaitTask its body is in
+	acked   bool          // whether its end was acknowledged
 }
 
 // ID is the id of the task.

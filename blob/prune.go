@@ -14,9 +14,6 @@ const (
 	pruneShare = 16
 )
 
-// scanPage is how many texts are listed at a time.
-const scanPage = 1000
-
 // place is the key of a text in the index: by age, with its size.
 func place(at time.Time, size int64) string { return store.Number(at.UnixMilli()) + store.Number(size) }
 
@@ -86,25 +83,18 @@ func (s *Store) Prune(ctx context.Context) (n int, bytes int64, err error) {
 
 // list returns all texts, the oldest first, and their bytes.
 func (s *Store) list(ctx context.Context) (all []listed, total int64, err error) {
-	var after store.Ref
-	for {
-		page, err := s.cfg.Store.Scan(ctx, store.Scan{Index: index, Group: group, After: after, Limit: scanPage})
+	for ref, err := range store.Refs(ctx, s.cfg.Store, store.Scan{Index: index, Group: group}) {
+		l := listed{thread: ref.Thread, handle: ref.Key}
+		if err == nil {
+			l.at, err = store.ParseNumber(ref.IndexKey)
+		}
+		if err == nil {
+			l.size, err = store.ParseNumber(ref.IndexKey[len(store.Number(0)):])
+		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("blob: list: %w", err)
 		}
-		for _, ref := range page {
-			l := listed{thread: ref.Thread, handle: ref.Key}
-			if l.at, err = store.ParseNumber(ref.IndexKey); err == nil {
-				l.size, err = store.ParseNumber(ref.IndexKey[len(store.Number(0)):])
-			}
-			if err != nil {
-				return nil, 0, fmt.Errorf("blob: list: %w", err)
-			}
-			all, total = append(all, l), total+l.size
-		}
-		if len(page) < scanPage {
-			return all, total, nil
-		}
-		after = page[len(page)-1]
+		all, total = append(all, l), total+l.size
 	}
+	return all, total, nil
 }

@@ -3,6 +3,7 @@ package mailbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -48,11 +49,15 @@ func closeAfterStop(t *testing.T) {
 	must(t, err)
 }
 
-// deafRun is a runtime that ignores its context.
+// deafRun is a runtime that ignores its context. When it is released it tries to write, and returns the error of that.
 func deafRun(release <-chan struct{}) *script {
-	return &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
+	return &script{do: func(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
 		<-release
-		return mailbox.Result{Response: "late"}, nil
+		err := j.Commit(context.WithoutCancel(ctx), mailbox.Commit{ID: "late", From: j.Messages, Append: []mailbox.Message{{ID: "late"}}})
+		if !errors.Is(err, mailbox.ErrConflict) {
+			panic(fmt.Sprint("a commit after the lease: ", err))
+		}
+		return mailbox.Result{Response: "late"}, err
 	}}
 }
 
@@ -94,6 +99,7 @@ func closeDeaf(t *testing.T) {
 	if late := wantStatus(t, heir, sub.Dispatch, mailbox.Acked); late.Response != d.Response || late.Token != d.Token {
 		t.Errorf("changed by a run that was abandoned: %+v", late)
 	}
+	equal(t, "messages", record(t, heir, "t").Messages, 0)
 	took, err := closed(t, m)
 	must(t, err)
 	equal(t, "time to close at last", took, 0)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/mortise-dev/mortise/store"
 )
 
-// collect drops what is old.
-func (m *Mailbox) collect(ctx context.Context) {
+// collecting drops what is old, from time to time.
+func (m *Mailbox) collecting(ctx context.Context) {
 	for wait(ctx, m.cfg.Retention.Interval) {
 		m.wakeLeft(ctx)
 		if err := errors.Join(m.GC(ctx), m.maintain(ctx)); err != nil && ctx.Err() == nil {
@@ -32,27 +34,20 @@ func (m *Mailbox) maintain(ctx context.Context) (err error) {
 	return m.cfg.Retention.Maintain(ctx)
 }
 
-// gcBatch is how much is dropped at a time.
-const gcBatch = 1000
-
 // GC drops what [Retention] does not keep.
 func (m *Mailbox) GC(ctx context.Context) error {
 	now, err := m.readTime(ctx)
 	if err != nil {
 		return fmt.Errorf("mailbox: gc: %w", err)
 	}
-	for _, q := range []purgeQuery{
-		{Statuses: []Status{Acked, Cancelled, Superseded}, Before: now.Add(-m.cfg.Retention.TTL), Limit: gcBatch},
-		{Statuses: []Status{DeadLetter}, Before: now.Add(-m.cfg.Retention.DeadTTL), Limit: gcBatch},
-	} {
-		for n := gcBatch; n == gcBatch; {
-			if n, err = m.purge(ctx, q); err != nil {
-				return fmt.Errorf("mailbox: gc: %w", err)
-			}
-		}
+	if err := m.purge(ctx, now.Add(-m.cfg.Retention.TTL), Acked, Cancelled, Superseded); err != nil {
+		return err
+	}
+	if err := m.purge(ctx, now.Add(-m.cfg.Retention.DeadTTL), DeadLetter); err != nil {
+		return err
 	}
 	if err := m.retain(ctx, now); err != nil {
-		return err
+		return fmt.Errorf("mailbox: retention: %w", err)
 	}
 	if m.pump == nil {
 		return nil
@@ -63,42 +58,84 @@ func (m *Mailbox) GC(ctx context.Context) error {
 	return nil
 }
 
-// retain drops threads, runs and messages. Runs and messages are counted in the threads that were changed since the last time.
-func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
-	c := m.cfg.Retention
-	if max(c.Threads, c.Runs, c.Messages) == 0 && max(c.MaxThreads, c.MaxRuns, c.MaxMessages) == 0 {
-		return nil
-	}
-	ago := func(d time.Duration) time.Time {
-		if d == 0 {
-			return time.Time{}
-		}
-		return now.Add(-d)
-	}
-	r := retainQuery{
-		ThreadsBefore: ago(c.Threads), Threads: c.MaxThreads, RunsBefore: ago(c.Runs), Runs: c.MaxRuns,
-		MessagesBefore: ago(c.Messages), Messages: c.MaxMessages, Limit: gcBatch,
-	}
-	m.mu.Lock()
-	r.Since = m.retained
-	m.mu.Unlock()
-	for {
-		out, err := m.retainOnce(ctx, r)
-		if err != nil {
-			return err
-		}
-		if out.Threads+out.Runs+out.Messages > 0 {
-			m.cfg.Logger.InfoContext(ctx, "mailbox_retention", "threads", out.Threads, "runs", out.Runs, "messages", out.Messages)
-		}
-		if max(out.Threads, out.Runs) < gcBatch {
-			break
+// purgePage is how many dispatches are purged at a time.
+const purgePage = 1000
+
+// purge deletes dispatches of terminal statuses that were updated before a time.
+func (q *queue) purge(ctx context.Context, before time.Time, statuses ...Status) (err error) {
+	n := 0
+	ctx, end := q.observe(ctx, Operation{Name: "purge_terminal"})
+	defer func() { end(n == 0, err) }()
+	for _, status := range statuses {
+		for more := true; more; {
+			did, err := q.purgeSome(ctx, before, status)
+			if n += did; err != nil {
+				return fmt.Errorf("mailbox: purge: %w", err)
+			}
+			more = did == purgePage
 		}
 	}
-	m.mu.Lock()
-	m.retained = now.Add(-retainOverlap)
-	m.mu.Unlock()
 	return nil
 }
 
-// retainOverlap is for changes whose times are a little earlier than when they could be listed.
-const retainOverlap = time.Minute
+func (q *queue) purgeSome(ctx context.Context, before time.Time, status Status) (n int, err error) {
+	s := store.Scan{Index: indexStatus, Group: string(status), To: store.Number(before.UnixMilli())}
+	found, err := list(ctx, q, s, purgePage, func(ref store.Ref) (store.Ref, bool, error) { return ref, true, nil })
+	if err != nil {
+		return 0, err
+	}
+	old := map[string][]store.Range{}
+	for _, ref := range found {
+		old[ref.Thread] = append(old[ref.Thread], store.One(kindDispatch, ref.Key))
+	}
+	for thread, cells := range old {
+		did, err := q.purgeThread(ctx, thread, cells, before, status)
+		if n += did; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// purgeThread deletes those dispatches of a thread that still have the status, and are old.
+func (q *queue) purgeThread(ctx context.Context, thread string, cells []store.Range, before time.Time, status Status) (n int, err error) {
+	var gone []string
+	n, err = q.prune(ctx, thread, store.Query{Cells: cells}, func(_ *Thread, s store.Snapshot, b *store.Batch) (int, error) {
+		gone = nil
+		for _, c := range cells {
+			var d Dispatch
+			if ok, err := cell(thread, s, kindDispatch, c.From, &d); err != nil {
+				return 0, err
+			} else if ok && d.Status == status && d.UpdatedAt.Before(before) {
+				gone = append(gone, d.ID)
+				b.Delete = append(b.Delete, c, store.One(kindRequest, d.ID))
+			}
+		}
+		return len(gone), nil
+	})
+	if n > 0 && err == nil {
+		err = q.dropEvents(ctx, gone...)
+	}
+	return n, err
+}
+
+// prune deletes parts of a thread by a rule that sees its record, nil if there is none that can be read, and the cells of the query. The rule
+// counts what it deletes. What may not have been deleted is found again the next time.
+func (q *queue) prune(ctx context.Context, thread string, query store.Query, rule func(*Thread, store.Snapshot, *store.Batch) (int, error)) (n int, err error) {
+	query.Cells = append(query.Cells, store.One(kindThread, ""))
+	_, err = store.Update(ctx, q.store, thread, query, func(s store.Snapshot) (*store.Batch, error) {
+		t, b := &Thread{}, &store.Batch{}
+		if ok, err := cell(thread, s, kindThread, "", t); !ok || err != nil {
+			t = nil
+		}
+		var err error
+		if n, err = rule(t, s, b); err != nil || n == 0 {
+			return nil, err
+		}
+		return b, nil
+	})
+	if errors.Is(err, ErrUnknownOutcome) {
+		return 0, nil
+	}
+	return n, wrap("thread", thread, err)
+}

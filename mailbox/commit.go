@@ -121,15 +121,13 @@ func (t *turn) append(list []Message) error {
 
 // standing writes a run with where it stands.
 func (t *turn) standing(run Run, r Result) {
+	run.Totals = cmp.Or(r.Totals, run.Totals)
 	if r.Status != "" {
-		run.Status, run.Termination, run.Output, run.Error = r.Status, r.Termination, r.Response, r.Error
-		run.Wait, run.WaitUntil, run.Tickets = r.Wait, r.WaitUntil, r.Tickets
+		r.Totals = run.Totals
+		run.Result = r
 		if r.Status == RunDone {
 			run.FinishedAt = t.now
 		}
-	}
-	if r.Totals != (Totals{}) {
-		run.Totals = r.Totals
 	}
 	t.putRun(run)
 }

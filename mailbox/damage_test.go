@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ func TestDamagedThread(t *testing.T) {
 	t.Parallel()
 	cases(t, map[string]func(*testing.T){
 		"is_left_alone_longer_each_time":            damagedBacksOff,
+		"keeps_no_other_back":                       damagedRecovery,
 		"is_woken_when_it_is_well":                  damagedWakes,
 		"is_not_woken_when_it_went_on":              damagedWentOn,
 		"many_of_them_are_a_store_that_fails":       damagedStore,
@@ -62,6 +64,37 @@ func damagedBacksOff(t *testing.T) {
 	b.broken.Store(false)
 	sleep(30 * time.Second)
 	wantStatus(t, m, bad.Dispatch, mailbox.Acked)
+}
+
+// damagedRecovery holds that a process starts and executes what it can when a thread fails whose holder is gone, and takes it over when it
+// is well.
+func damagedRecovery(t *testing.T) {
+	b := &breakable{mem: memstore.New()}
+	release := make(chan struct{})
+	former := started(t, mailbox.Config{Runtime: deafRun(release), Store: b.mem, Waits: mailbox.Waits{Close: time.Millisecond}})
+	bad := background(t, former, request("bad", "bad"))
+	sleep(0)
+	_, err := closed(t, former)
+	if err == nil {
+		t.Fatal("closed with a run that is deaf")
+	}
+	sleep(time.Minute)
+	b.broken.Store(true)
+	s := &script{}
+	m := open(t, mailbox.Config{Runtime: s, Store: b.open()})
+	if _, err := m.Recover(t.Context()); !errors.Is(err, mailboxtest.ErrInjected) {
+		t.Errorf("the error of the thread that failed is not returned: %v", err)
+	}
+	must(t, m.Start(t.Context()))
+	background(t, m, request("good", "good"))
+	sleep(time.Minute)
+	s.wantRan(t, "good")
+	b.broken.Store(false)
+	sleep(time.Minute)
+	s.wantRan(t, "good", "bad")
+	equal(t, "attempts", wantStatus(t, m, bad.Dispatch, mailbox.Acked).Attempts, 1)
+	close(release)
+	must(t, former.Close(t.Context()))
 }
 
 // waitingBad makes a run of the thread that waits for tasks of a process that is gone.

@@ -19,6 +19,35 @@
 // twice; when another process continues, its numbers are above all that were given before. The last event, [EventSettled], is made of the
 // dispatch: of the processes that had it, only the one with the latest claim ends it. [Mailbox.Await] waits for the end in any process.
 //
+// # The code
+//
+// A request becomes a dispatch of a thread. It is queued, claimed, executed and settled; each of these is a transition: read the cells that a
+// rule needs, apply the rule, write what it changed in one batch, or start again if another process came between.
+//
+//	what is kept         record.go status.go             Dispatch, Thread, Run, Message
+//	                     cells.go batch.go               as cells and indexes of a store
+//	a transition         transition.go                   read, rule, write; state is its answer
+//	                     view.go memory.go               what is read, and what need not be read again
+//	                     turn.go                         what a rule sees and changes
+//	the rules            enqueue.go lease.go commit.go   a dispatch comes, is claimed, and its holder writes
+//	                     settle.go interrupt.go          a claim ends, or loses the thread
+//	                     control.go                      cancel, replay, discard, pause, describe
+//	                     text.go errors.go clock.go      sizes and texts; refusals; the time by which leases count
+//	queries              lookup.go list.go               one thread, dispatch or run; pages of many
+//	a process            mailbox.go config.go            the Mailbox and its workers
+//	                     lifecycle.go recover.go         start, stop, close; what former processes left
+//	                     loop.go take.go admit.go        poll what is due, and claim it, within the limits of all processes
+//	                     run.go renew.go job.go          an execution, its lease, and what a Runtime has of it
+//	                     health.go observe.go            a store or a thread that fails; what observers receive
+//	requests             request.go submit.go decide.go  in the foreground, in the background, in batches; decisions
+//	                     steer.go command.go             to a run under way, here or in another process
+//	                     operate.go                      what operators ask for
+//	events               stream.go pump.go feed.go       of an execution; shared with other processes; for readers
+//	what is old          collect.go retain.go drop.go    dispatches; threads, runs and messages; a thread at once
+//
+// The rules are functions of a turn and of nothing else: begin with turn.go, enqueue.go and lease.go. Package mailboxtest plays them against a
+// model, and is the contract on each store; mailboxmetrics and mailboxtrace are observers; agentrun is the Runtime that executes agents.
+//
 // # Concurrency
 //
 // Everything is safe for concurrent use. Close a Mailbox when it is not needed any more, before its store.

@@ -79,11 +79,7 @@ func (q *queue) enqueueEntry(ctx context.Context, e entry) (s state, err error) 
 	if err != nil {
 		return state{}, err
 	}
-	state := asBefore
-	if claim := cmp.Or(e.Claim, e.Offer); claim != nil && s.Holds(claim.Token) {
-		state = nowClaimed
-	}
-	q.memory.keep(e.Thread, known, state)
+	q.memory.keep(e.Thread, known)
 	return s, nil
 }
 
@@ -222,8 +218,8 @@ func (t *turn) runFor(e *entry) (Run, error) {
 		agent = t.thread.Latest.Agent
 	}
 	return Run{
-		ID: id, Thread: e.Thread, Agent: agent, Parent: e.Parent, Status: RunCreated, Input: e.inputs(), CreatedAt: t.now,
-		Own: e.OwnRun && id == e.NewRun && id != e.Run,
+		ID: id, Thread: e.Thread, Agent: agent, Parent: e.Parent, Result: Result{Status: RunCreated}, Input: e.inputs(),
+		Own: e.OwnRun && id == e.NewRun && id != e.Run, RunTimes: RunTimes{CreatedAt: t.now},
 	}, nil
 }
 

@@ -84,7 +84,7 @@ func ExampleMailbox_Decide() {
 		}
 	}
 	run, _, err := box.Run(ctx, sub.Run)
-	fmt.Printf("%s %q %v\n", run.Status, run.Output, err)
+	fmt.Printf("%s %q %v\n", run.Status, run.Response, err)
 	// Output:
 	// announce false true
 	// deploy true false

@@ -30,7 +30,7 @@ func TestExecution(t *testing.T) {
 			if d.ID == d.RunID || d.Instance == "" || d.CompletedAt.IsZero() {
 				t.Errorf("dispatch is %+v", d)
 			}
-			equal(t, "run's output", wantRun(t, m, sub.Run, mailbox.RunDone, "natural").Output, "done")
+			equal(t, "run's output", wantRun(t, m, sub.Run, mailbox.RunDone, "natural").Response, "done")
 		},
 		"background_permanent_error_records_run_result_before_dead_letter": func(t *testing.T) {
 			m := started(t, mailbox.Config{Runtime: fails(errors.Join(errors.New("no such agent"), mailbox.ErrPermanent))})

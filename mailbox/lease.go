@@ -27,13 +27,7 @@ func (q *queue) claim(ctx context.Context, thread string, r claimRequest) (s sta
 	ctx, end := q.observe(ctx, Operation{Name: "claim", Thread: thread})
 	defer func() { end(!ok, err) }()
 	known := cmp.Or(q.memory.get(thread), new(seen))
-	if !q.memory.keep(thread, known, nowClaimed) {
-		defer func() {
-			if !ok {
-				q.memory.keep(thread, known, nowFree)
-			}
-		}()
-	}
+	defer func() { q.memory.keep(thread, known) }()
 	for more := true; more && err == nil; {
 		err = q.transition(ctx, thread, need{next: true, requests: true, known: known}, func(t *turn) error {
 			var won string
@@ -80,7 +74,7 @@ func (t *turn) revived(d Dispatch, r claimRequest) Dispatch {
 		return d
 	}
 	d.RunID = id
-	t.putRun(Run{ID: id, Thread: d.Thread, Agent: old.Agent, Parent: old.Parent, Status: RunCreated, CreatedAt: t.now})
+	t.putRun(Run{ID: id, Thread: d.Thread, Agent: old.Agent, Parent: old.Parent, Result: Result{Status: RunCreated}, RunTimes: RunTimes{CreatedAt: t.now}})
 	return d
 }
 
@@ -105,7 +99,7 @@ func (t *turn) ended(d Dispatch) bool {
 // acknowledge ends a dispatch whose run came to an end before.
 func (t *turn) acknowledge(d Dispatch, end string) {
 	r := t.runs[d.RunID]
-	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Output, r.Error
+	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Response, r.Error
 	t.settled(d, Acked, end)
 }
 

@@ -9,6 +9,22 @@ import (
 	"sync"
 )
 
+// lifecycle is between which moments a Mailbox executes what. The Mailbox's lock guards life, started, polls and closing.
+type lifecycle struct {
+	// life is the latest, nil before the first start; started is set between a start and a stop.
+	life    *life
+	started bool
+	// polls is set once the Mailbox executes what is queued: one that never did has nothing that continues a run later.
+	polls   bool
+	closing bool
+
+	// changing has an entry while a start or a stop is under way. work are the executions.
+	changing chan struct{}
+	work     sync.WaitGroup
+	base     context.Context //nolint:containedctx // executions outlive the call that asked for them
+	finish   context.CancelCauseFunc
+}
+
 // life is the time between a start and a stop.
 type life struct {
 	stop  context.CancelFunc
@@ -50,7 +66,7 @@ func (m *Mailbox) begin() {
 	m.life, m.started, m.polls = l, true, true
 	l.loops.Go(func() { m.schedule(ctx) })
 	if m.cfg.Retention.Interval > 0 {
-		l.loops.Go(func() { m.collect(ctx) })
+		l.loops.Go(func() { m.collecting(ctx) })
 	}
 	l.loops.Go(func() { m.watch(ctx) })
 	go func() {

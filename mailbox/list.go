@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -62,37 +62,12 @@ type dueQuery struct {
 	Limit int
 }
 
-// Pages of scans: the largest one, and no limit of what is listed.
-const (
-	maxPage    = 1000
-	everything = math.MaxInt
-)
+// everything is no limit of what is listed.
+const everything = math.MaxInt
 
-// errFull ends a scan.
-var errFull = errors.New("full")
-
-// scan goes through an index, in pages of a size, until visit returns an error. With errFull it has all it wants.
-func (q *queue) scan(ctx context.Context, s store.Scan, page int, visit func(store.Ref) error) error {
-	s.Limit = min(max(page, 1), maxPage)
-	for {
-		list, err := q.store.Scan(ctx, s)
-		if err != nil {
-			return fmt.Errorf("mailbox: index %s: %w", s.Index, err)
-		}
-		for _, ref := range list {
-			if err := visit(ref); errors.Is(err, errFull) {
-				return nil
-			} else if err != nil {
-				return err
-			}
-		}
-		if len(list) < s.Limit {
-			return nil
-		}
-		s.After = list[len(list)-1]
-		s.After.Value = nil
-		s.Limit = min(2*s.Limit, maxPage)
-	}
+// refs yields the places of an index. It begins with a page of scan.Limit.
+func (q *queue) refs(ctx context.Context, s store.Scan) iter.Seq2[store.Ref, error] {
+	return store.Refs(ctx, q.store, s)
 }
 
 // list lists what pick makes of the places of an index, limit at most. Pick returns false for one that is not wanted.
@@ -100,17 +75,23 @@ func list[T any](ctx context.Context, q *queue, s store.Scan, limit int, pick fu
 	if limit <= 0 {
 		return nil, context.Cause(ctx)
 	}
-	err = q.scan(ctx, s, limit, func(ref store.Ref) error {
+	s.Limit = limit
+	for ref, err := range q.refs(ctx, s) {
+		if err != nil {
+			return out, fmt.Errorf("mailbox: %w", err)
+		}
 		v, wanted, err := pick(ref)
-		if err == nil && wanted {
+		if err != nil {
+			return out, err
+		}
+		if wanted {
 			out = append(out, v)
 		}
-		if err == nil && len(out) == limit {
-			return errFull
+		if len(out) == limit {
+			break
 		}
-		return err
-	})
-	return out, err
+	}
+	return out, nil
 }
 
 // after begins a scan behind a key, unless it is that of no page before.
@@ -267,19 +248,20 @@ func (q *queue) due(ctx context.Context, query dueQuery) (due []Thread, next tim
 // dueLater returns the threads that have become due, and when the first of the others will be.
 func (q *queue) dueLater(ctx context.Context, query dueQuery) (due []Thread, next time.Time, err error) {
 	limit := max(2*query.Limit, overdue)
-	err = q.scan(ctx, store.Scan{Index: indexLater, Values: true}, limit+1, func(ref store.Ref) error {
+	for ref, err := range q.refs(ctx, store.Scan{Index: indexLater, Values: true, Limit: limit + 1}) {
+		if err != nil {
+			return due, time.Time{}, fmt.Errorf("mailbox: %w", err)
+		}
 		at, err := store.ParseNumber(ref.IndexKey)
 		if err != nil {
-			return err
+			return due, time.Time{}, err
 		}
-		if next = time.UnixMilli(at).UTC(); next.After(query.By) || len(due) == limit {
-			return errFull
+		if next := time.UnixMilli(at).UTC(); next.After(query.By) || len(due) == limit {
+			return due, next, nil
 		}
-		next = time.Time{}
 		if t := threadOf(ref); !slices.Contains(query.Skip, t.Tenant) {
 			due = append(due, t)
 		}
-		return nil
-	})
-	return due, next, err
+	}
+	return due, time.Time{}, nil
 }

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mortise-dev/mortise/store"
 	threads "github.com/mortise-dev/mortise/thread"
@@ -145,4 +146,16 @@ func (q *queue) Claims(ctx context.Context) (groups map[string]int, err error) {
 // watchDue returns a channel that receives when something has become due. It is closed when ctx is done.
 func (q *queue) watchDue(ctx context.Context) (<-chan struct{}, error) {
 	return q.store.Watch(ctx, topicDue)
+}
+
+// Due lists threads for which there is something to do by a time, in the order in which processes come to them.
+func (m *Mailbox) Due(ctx context.Context, by time.Time, limit int) ([]Thread, error) {
+	due, _, err := m.due(ctx, dueQuery{By: by, Limit: limit})
+	return due, err
+}
+
+// Image returns what the thread's executions committed as its image last.
+func (m *Mailbox) Image(ctx context.Context, thread string) ([]byte, error) {
+	_, image, err := m.imageOf(ctx, thread)
+	return image, err
 }

@@ -11,49 +11,51 @@ import (
 type Mailbox struct {
 	*queue
 
+	workers
+	lifecycle
+
 	cfg Config
 	// ownIDs is set if Config.NewID is the default: its ids are random.
 	ownIDs bool
+	pump   *pump // nil if events are not shared
+	// poke asks the loop to poll now.
+	poke chan struct{}
 
-	mu sync.Mutex
-	// running are the executions of this process by thread; tenants counts them.
-	running map[string]*execution
-	tenants map[string]int
-	pump    *pump // nil if events are not shared
-	ended   ended
+	mu      sync.Mutex
 	asides  map[string]aside
 	pauses  pauses
-	// unwoken are the threads whose runs could not be woken at the start.
-	unwoken []Thread
+	collect collected
+	// down is why the store cannot be used, since which time.
+	down health
+}
+
+// workers are what a process executes. The Mailbox's lock guards them.
+type workers struct {
+	// running are the executions by thread; tenants counts them.
+	running map[string]*execution
+	tenants map[string]int
 	// claims counts the workers that are busy, settling the executions that are over but for their settlement. hungry is set when a worker
 	// that becomes free finds more to do.
 	claims, settling int
-	hungry, closing  bool
+	hungry           bool
+	ended            ended
+}
+
+// collected is what the collection continues with. The Mailbox's lock guards it.
+type collected struct {
+	// unwoken are the threads whose runs could not be woken at the start.
+	unwoken []Thread
 	// retained is up to when the runs of changed threads were counted.
 	retained time.Time
-	// down is why the store cannot be used, since which time.
-	down health
-	// life is the latest, nil before the first start; started is set between a start and a stop.
-	life    *life
-	started bool
-	// polls is set once the Mailbox executes what is queued: one that never did has nothing that continues a run later.
-	polls bool
-
-	// changing has an entry while a start or a stop is under way. poke asks the loop to poll
-	// now. work are the executions.
-	changing chan struct{}
-	poke     chan struct{}
-	work     sync.WaitGroup
-	base     context.Context //nolint:containedctx // executions outlive the call that asked for them
-	finish   context.CancelCauseFunc
 }
 
 // New checks the config and makes a Mailbox. It executes nothing before
 // [Mailbox.Start], except for foreground requests.
 func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	m := &Mailbox{
-		ownIDs: cfg.NewID == nil, cfg: cfg, running: map[string]*execution{}, asides: map[string]aside{}, tenants: map[string]int{},
-		changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
+		ownIDs: cfg.NewID == nil, cfg: cfg, asides: map[string]aside{}, poke: make(chan struct{}, 1),
+		workers:   workers{running: map[string]*execution{}, tenants: map[string]int{}},
+		lifecycle: lifecycle{changing: make(chan struct{}, 1)},
 	}
 	if err := m.cfg.complete(); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// Bounds of what a process remembers of threads that it has used lately and has not claimed.
+// Bounds of what a process remembers of threads that it has used lately.
 const (
 	rememberedThreads = 1024
 	rememberedBytes   = 16 << 10 // of a thread
@@ -17,60 +17,37 @@ const (
 // since is found when the store refuses a batch.
 type memory struct {
 	mu sync.Mutex
-	of map[string]remembered
+	of map[string]*seen
 	// order is that in which they came.
 	order []string
-}
-
-// remembered is one of them, and whether this process has claimed it.
-type remembered struct {
-	*seen
-
-	claimed bool
 }
 
 // get returns what was seen of a thread, nil if that is not known any more.
 func (m *memory) get(thread string) *seen {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.of[thread].seen
+	return m.of[thread]
 }
 
-// claimState is what becomes of a thread in memory: this process claims it, does not claim it any more, or neither.
-type claimState int8
-
-const (
-	asBefore claimState = iota
-	nowClaimed
-	nowFree
-)
-
-// keep remembers a thread, in any case while it is claimed. It reports whether it was claimed before.
-func (m *memory) keep(thread string, s *seen, c claimState) (before bool) {
+// keep remembers a thread, unless it is large, as the latest one.
+func (m *memory) keep(thread string, s *seen) {
 	large := s.bytes() > rememberedBytes
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old, known := m.of[thread]
-	claimed := c == nowClaimed || c == asBefore && old.claimed
 	if m.of == nil {
-		m.of = map[string]remembered{}
+		m.of = map[string]*seen{}
 	}
-	if large && !claimed {
-		s = nil // its place stays
-	}
-	m.of[thread] = remembered{s, claimed}
-	if !known {
+	if _, known := m.of[thread]; !known {
 		m.order = append(m.order, thread)
 	}
-	for i := 0; i < 2 && len(m.order) > rememberedThreads; i++ {
-		first := m.order[0]
-		if m.order = m.order[1:]; m.of[first].claimed {
-			m.order = append(m.order, first)
-		} else {
-			delete(m.of, first)
-		}
+	m.of[thread] = s
+	if large {
+		m.of[thread] = nil // its place stays
 	}
-	return old.claimed
+	if len(m.order) > rememberedThreads {
+		delete(m.of, m.order[0])
+		m.order = m.order[1:]
+	}
 }
 
 // seen is a thread as the latest transition of this process left it, so that the next one need not read it. It may be old: a batch that relies

@@ -126,36 +126,48 @@ type RunRef struct {
 
 // Run is the record of a run.
 type Run struct {
-	ID     string    `json:"id,omitzero"`
-	Thread string    `json:"thread,omitzero"`
-	Agent  string    `json:"agent,omitzero"`
-	Parent string    `json:"parent,omitzero"`
-	Status RunStatus `json:"status,omitzero"`
-	// Termination is why it is done, Wait what it waits for, until WaitUntil.
-	Termination string    `json:"termination,omitzero"`
-	Wait        string    `json:"wait,omitzero"`
-	WaitUntil   time.Time `json:"wait_until,omitzero"`
-	// Output is its last text, Error why it failed.
-	Output string `json:"output,omitzero"`
-	Error  string `json:"error,omitzero"`
-	// Dispatch is the latest one, Session the execution of it, and Attempt its number.
+	ID     string `json:"id,omitzero"`
+	Thread string `json:"thread,omitzero"`
+	Agent  string `json:"agent,omitzero"`
+	Parent string `json:"parent,omitzero"`
+	// Result is where it stands.
+	Result
+
+	// Dispatch is the latest one, and Session the execution of it.
 	Dispatch string `json:"dispatch,omitzero"`
 	Session  string `json:"session,omitzero"`
 	// Input are the ids of the messages that its dispatches brought.
 	Input []string `json:"input,omitzero"`
-	// Totals are what the run has used so far, Tickets the calls that wait for a decision.
-	Totals  Totals   `json:"totals,omitzero"`
-	Tickets []Ticket `json:"tickets,omitempty"`
 	// Data is the runtime's own record. Lists and claims leave it out.
 	Data []byte `json:"-"`
-
 	// Own is set if the mailbox made the id at random: no other run can have it.
 	Own bool `json:"own,omitzero"`
 
+	RunTimes
+}
+
+// RunTimes are moments of a run; zero if they have not come.
+type RunTimes struct {
 	CreatedAt  time.Time `json:"created_at,omitzero"`
 	StartedAt  time.Time `json:"started_at,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	UpdatedAt  time.Time `json:"updated_at,omitzero"`
+}
+
+// Result is where a run stands, as after an execution. A Result without a Status leaves it as its commits made it.
+type Result struct {
+	Status RunStatus `json:"status,omitzero"`
+	// Termination is why it is done, Response its last text, Error why it failed.
+	Termination string `json:"termination,omitzero"`
+	Response    string `json:"output,omitzero"`
+	Error       string `json:"error,omitzero"`
+	// Wait is what it waits for, until WaitUntil, for ever if that is zero.
+	Wait      string    `json:"wait,omitzero"`
+	WaitUntil time.Time `json:"wait_until,omitzero"`
+	// Tickets are the calls that wait for a decision, the first of them. Totals are what the run has used so far, left as they are if they
+	// are zero.
+	Tickets []Ticket `json:"tickets,omitempty"`
+	Totals  Totals   `json:"totals,omitzero"`
 }
 
 // Totals are what a run has used: inferences, tokens of the prompts, of them those that were read from and written to the provider's cache,

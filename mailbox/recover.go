@@ -74,7 +74,7 @@ func (m *Mailbox) wakeWaiting(ctx context.Context) (woken int, errs []error, err
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.unwoken = left
+		m.collect.unwoken = left
 	}()
 	for q := (ThreadQuery{Wait: waitTasks, Limit: recoverBatch}); ; {
 		threads, err := m.Threads(ctx, q)
@@ -113,7 +113,7 @@ func (m *Mailbox) wakeRuns(ctx context.Context, threads []Thread) (woken int, le
 // wakeLeft tries again to wake what could not be woken at the start, and still waits as it did then.
 func (m *Mailbox) wakeLeft(ctx context.Context) {
 	m.mu.Lock()
-	threads := m.unwoken
+	threads := m.collect.unwoken
 	m.mu.Unlock()
 	var same, unread []Thread
 	for _, h := range threads {
@@ -126,7 +126,7 @@ func (m *Mailbox) wakeLeft(ctx context.Context) {
 	}
 	_, failed, _ := m.wakeRuns(ctx, same)
 	m.mu.Lock()
-	m.unwoken = slices.Concat(unread, failed)
+	m.collect.unwoken = slices.Concat(unread, failed)
 	m.mu.Unlock()
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// lateStore applies the first change after it was switched on, and answers 5 s later. It does not answer to others.
+// lateStore applies the first change after it was switched on, and answers 5 s later. Others it answers after 20 s, whatever their context.
 type lateStore struct {
 	plain
 
@@ -26,8 +26,8 @@ func (s *lateStore) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 		return s.Store.Apply(ctx, b)
 	}
 	if s.asked.Add(1) > 1 {
-		<-ctx.Done()
-		return 0, ctx.Err()
+		time.Sleep(20 * time.Second)
+		return 0, context.DeadlineExceeded
 	}
 	defer time.Sleep(5 * time.Second)
 	return s.Store.Apply(ctx, b)

@@ -3,71 +3,88 @@ package mailbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
 	threads "github.com/mortise-dev/mortise/thread"
 )
 
-// retainQuery bounds what is kept of threads in which nothing is queued, executed, waiting or paused. Zero fields bound nothing.
-type retainQuery struct {
-	// ThreadsBefore is the time before which a thread was changed that is dropped, Threads how many threads are kept: those that were
-	// changed last.
-	ThreadsBefore time.Time
-	Threads       int
-	// RunsBefore is the time before which a run has ended that is dropped, Runs how many runs of a thread are kept: the latest. The
-	// thread's last run always stays.
-	RunsBefore time.Time
-	Runs       int
-	// MessagesBefore and Messages are as in thread.Retention.
-	MessagesBefore time.Time
-	Messages       int
-	// Since is the time since which a thread was changed whose runs are counted, and whose messages are dropped.
-	Since time.Time
-	// Limit is how many threads and runs are dropped at most.
-	Limit int
+// retention is one time that what [Retention] does not keep of threads is dropped, and what was.
+type retention struct {
+	*queue
+
+	keep Retention
+	now  time.Time
+	// since is when a thread was changed, at the earliest, whose runs are counted, and whose messages are dropped.
+	since                   time.Time
+	threads, runs, messages int
 }
 
-// retained is what was dropped.
-type retained struct{ Threads, Runs, Messages int }
+// retainOverlap is for changes whose times are a little earlier than when they could be listed.
+const retainOverlap = time.Minute
 
-// retainOnce drops what is too old, or too much. A thread that another thread names as its parent stays as long as that does.
-func (q *queue) retainOnce(ctx context.Context, r retainQuery) (out retained, err error) {
-	for _, step := range []func(context.Context, *retainQuery, *retained) error{q.retainThreads, q.retainRuns, q.retainWithin} {
-		if err := step(ctx, &r, &out); err != nil {
-			return out, fmt.Errorf("mailbox: retention: %w", err)
+// retain drops threads, runs and messages. Runs and messages are counted in the threads that were changed since the last time.
+func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
+	r := retention{queue: m.queue, keep: m.cfg.Retention, now: now}
+	m.mu.Lock()
+	r.since = m.collect.retained
+	m.mu.Unlock()
+	for _, step := range []func(context.Context) error{r.dropThreads, r.dropRuns, r.dropWithin} {
+		if err := step(ctx); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	if r.threads+r.runs+r.messages > 0 {
+		m.cfg.Logger.InfoContext(ctx, "mailbox_retention", "threads", r.threads, "runs", r.runs, "messages", r.messages)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.collect.retained = now.Add(-retainOverlap)
+	return nil
 }
 
-// retainThreads drops threads, those first that were changed first.
-func (q *queue) retainThreads(ctx context.Context, r *retainQuery, out *retained) error {
-	surplus := 0
-	if r.Threads > 0 {
-		counts, err := q.store.Count(ctx, indexIdle)
+// before is so long ago, zero for no time.
+func (r *retention) before(d time.Duration) time.Time {
+	if d == 0 {
+		return time.Time{}
+	}
+	return r.now.Add(-d)
+}
+
+// dropThreads drops threads, those first that were changed first. A thread that another thread names as its parent stays as long as that
+// does.
+func (r *retention) dropThreads(ctx context.Context) error {
+	before, surplus := "", 0
+	if r.keep.Threads > 0 {
+		before = store.Number(r.before(r.keep.Threads).UnixMilli())
+	}
+	if r.keep.MaxThreads > 0 {
+		counts, err := r.store.Count(ctx, indexIdle)
 		if err != nil {
 			return err
 		}
-		surplus = counts[""] - r.Threads
+		surplus = counts[""] - r.keep.MaxThreads
 	}
-	if surplus <= 0 && r.ThreadsBefore.IsZero() {
+	if surplus <= 0 && before == "" {
 		return nil
 	}
-	before, seen := store.Number(r.ThreadsBefore.UnixMilli()), 0
-	return q.scan(ctx, store.Scan{Index: indexIdle}, min(r.Limit, maxPage), func(ref store.Ref) error {
-		old := !r.ThreadsBefore.IsZero() && ref.IndexKey < before
-		seen++
-		if !old && seen > surplus || out.Threads >= r.Limit {
-			return errFull
+	for ref, err := range r.refs(ctx, store.Scan{Index: indexIdle}) {
+		if err != nil {
+			return err
 		}
-		did, err := q.forget(ctx, ref.Thread, ref.IndexKey)
+		surplus--
+		if surplus < 0 && ref.IndexKey >= before {
+			return nil
+		}
+		did, err := r.forget(ctx, ref.Thread, ref.IndexKey)
+		if err != nil {
+			return err
+		}
 		if did {
-			out.Threads++
+			r.threads++
 		}
-		return err
-	})
+	}
+	return nil
 }
 
 // forget drops a thread without a trace, if it was not changed since it was listed and no thread is below it.
@@ -89,50 +106,64 @@ func (q *queue) forget(ctx context.Context, thread, changed string) (bool, error
 	return did, err
 }
 
-// retainRuns drops runs by age.
-func (q *queue) retainRuns(ctx context.Context, r *retainQuery, out *retained) error {
-	if r.RunsBefore.IsZero() {
+// dropRuns drops runs by age.
+func (r *retention) dropRuns(ctx context.Context) error {
+	if r.keep.Runs == 0 {
 		return nil
 	}
-	s := store.Scan{Index: indexRunsStatus, Group: string(RunDone), From: store.Number(-r.RunsBefore.UnixMilli())}
-	return q.scan(ctx, s, min(r.Limit, maxPage), func(ref store.Ref) error { return q.dropRun(ctx, ref, r, r.RunsBefore, out) })
-}
-
-// retainWithin drops runs by number, and messages, in the threads that were changed.
-func (q *queue) retainWithin(ctx context.Context, r *retainQuery, out *retained) error {
-	bounds := threads.Retention{Before: r.MessagesBefore, Count: r.Messages}
-	if r.Runs <= 0 && !bounds.Bounds() {
-		return nil
-	}
-	return q.scan(ctx, store.Scan{Index: indexIdle, From: store.Number(r.Since.UnixMilli())}, maxPage, func(thread store.Ref) error {
-		if err := q.dropSurplus(ctx, thread.Thread, r, out); err != nil || !bounds.Bounds() {
+	before := r.before(r.keep.Runs)
+	s := store.Scan{Index: indexRunsStatus, Group: string(RunDone), From: store.Number(-before.UnixMilli())}
+	for ref, err := range r.refs(ctx, s) {
+		if err == nil {
+			err = r.dropRun(ctx, ref, before)
+		}
+		if err != nil {
 			return err
 		}
-		return q.dropMessages(ctx, thread.Thread, bounds, out)
-	})
+	}
+	return nil
 }
 
-func (q *queue) dropSurplus(ctx context.Context, thread string, r *retainQuery, out *retained) error {
-	if r.Runs <= 0 {
+// dropWithin drops runs by number, and messages, in the threads that were changed.
+func (r *retention) dropWithin(ctx context.Context) error {
+	bounds := threads.Retention{Before: r.before(r.keep.Messages), Count: r.keep.MaxMessages}
+	if r.keep.MaxRuns == 0 && !bounds.Bounds() {
 		return nil
 	}
-	seen := 0
-	return q.scan(ctx, store.Scan{Index: indexRunsThread, Group: thread}, r.Runs+1, func(ref store.Ref) error {
-		seen++
-		if seen <= r.Runs {
-			return nil
+	for thread, err := range r.refs(ctx, store.Scan{Index: indexIdle, From: store.Number(r.since.UnixMilli())}) {
+		if err == nil && r.keep.MaxRuns > 0 {
+			err = r.dropSurplus(ctx, thread.Thread)
 		}
-		return q.dropRun(ctx, ref, r, time.Time{}, out)
-	})
+		if err == nil && bounds.Bounds() {
+			err = r.dropMessages(ctx, thread.Thread, bounds)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropSurplus drops the runs of a thread but for the latest.
+func (r *retention) dropSurplus(ctx context.Context, thread string) error {
+	kept := 0
+	for ref, err := range r.refs(ctx, store.Scan{Index: indexRunsThread, Group: thread, Limit: r.keep.MaxRuns + 1}) {
+		if err == nil && kept == r.keep.MaxRuns {
+			err = r.dropRun(ctx, ref, time.Time{})
+		} else {
+			kept++
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dropRun drops a run that has ended, before that time if it is set, unless it is its thread's last one. Its messages stay.
-func (q *queue) dropRun(ctx context.Context, ref store.Ref, r *retainQuery, before time.Time, out *retained) error {
-	if out.Runs >= r.Limit {
-		return errFull
-	}
+func (r *retention) dropRun(ctx context.Context, ref store.Ref, before time.Time) error {
 	data := store.One(kindRun, ref.Key)
-	n, err := q.prune(ctx, ref.Thread, store.Query{Cells: []store.Range{data}}, func(t *Thread, s store.Snapshot, b *store.Batch) (int, error) {
+	n, err := r.prune(ctx, ref.Thread, store.Query{Cells: []store.Range{data}}, func(t *Thread, s store.Snapshot, b *store.Batch) (int, error) {
 		var run Run
 		if ok, err := cell(ref.Thread, s, kindRun, ref.Key, &run); t == nil || !ok || err != nil {
 			return 0, nil //nolint:nilerr // it is gone, or is damaged, which a read reports
@@ -143,24 +174,24 @@ func (q *queue) dropRun(ctx context.Context, ref store.Ref, r *retainQuery, befo
 		b.Delete = []store.Range{data, store.One(kindRunData, run.ID)}
 		return 1, nil
 	})
-	out.Runs += n
+	r.runs += n
 	return err
 }
 
 // dropMessages drops the content of messages of a thread, as long as it is idle.
-func (q *queue) dropMessages(ctx context.Context, thread string, bounds threads.Retention, out *retained) error {
+func (r *retention) dropMessages(ctx context.Context, thread string, bounds threads.Retention) error {
 	for {
-		glance, err := q.store.Read(ctx, thread, bounds.Glance())
+		glance, err := r.store.Read(ctx, thread, bounds.Glance())
 		if err != nil || !bounds.Due(glance) {
 			return err
 		}
-		n, err := q.prune(ctx, thread, bounds.Query(), func(t *Thread, s store.Snapshot, b *store.Batch) (int, error) {
+		n, err := r.prune(ctx, thread, bounds.Query(), func(t *Thread, s store.Snapshot, b *store.Batch) (int, error) {
 			if t == nil || !t.idle() {
 				return 0, nil // it was used again, or is gone
 			}
 			return bounds.AddTo(b, s)
 		})
-		if out.Messages += n; err != nil || n == 0 {
+		if r.messages += n; err != nil || n == 0 {
 			return err
 		}
 	}

@@ -117,7 +117,7 @@ func (x *execution) execute(ctx context.Context) settlement {
 		return x.verdict(ctx, Result{}, err)
 	}
 	// Commands of other processes since the claim reach the listener; this is for those of this process.
-	switch t := x.box.seenThread(x.hold.Thread); {
+	switch t := x.box.seenThread(ctx, x.hold.Thread); {
 	case t.Epoch > x.claimed.Dispatch.Epoch:
 		return settlement{Verdict: verdictSupersede, Error: staleText}
 	case t.Claim != nil && t.Claim.Token == x.hold.Token && t.Claim.Stop != "":
@@ -137,7 +137,7 @@ func (x *execution) execute(ctx context.Context) settlement {
 	if err != nil && ctx.Err() == nil {
 		err = caused(inner, err)
 	}
-	if large := x.box.fitsCommit(result.Bytes()); large != nil {
+	if large := x.box.fitsCommit(result.bytes()); large != nil {
 		result, err = Result{}, cmp.Or(err, fmt.Errorf("mailbox: result of dispatch %.80q: %w", x.hold.Dispatch, large))
 	}
 	s := x.verdict(ctx, result, err)

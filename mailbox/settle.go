@@ -44,41 +44,23 @@ type settlement struct {
 	Result Result
 }
 
-// Result is what a run came to in an execution. Without a Status the run is left as
-// its commits made it.
-type Result struct {
-	Status      RunStatus
-	Termination string
-	Response    string
-	Error       string
-	Wait        string
-	WaitUntil   time.Time
-	// Tickets are the calls that wait for a decision, the first of them. Totals are those of the run, left as they are if they are zero.
-	Tickets []Ticket
-	Totals  Totals
-}
-
 // settle ends a claim. A claim whose thread was interrupted ends as superseded, and that is an error, too; what the run had come to is
 // kept.
 func (q *queue) settle(ctx context.Context, h hold, s settlement) (out state, err error) {
 	s.RetryAt, s.Result = milli(s.RetryAt), s.Result.storable()
 	s.Error, s.Result.Error = clip(s.Error), clip(s.Result.Error)
-	over := false
 	o := Operation{Name: string(s.Verdict), Thread: h.Thread, Dispatch: h.Dispatch}
 	_, err = q.change(ctx, o, need{next: true}, func(t *turn) (bool, error) {
 		err := settle(t, h, s)
-		out, over = t.state(h.Dispatch), err == nil || t.held(h) != nil
+		out = t.state(h.Dispatch)
 		return true, err
 	})
-	if over {
-		q.memory.keep(h.Thread, q.memory.get(h.Thread), nowFree)
-	}
 	return out, err
 }
 
 // settle ends the claim, and returns an error when nothing was settled.
 func settle(t *turn, h hold, s settlement) error {
-	if err := t.fitsCommit(s.Result.Bytes()); err != nil {
+	if err := t.fitsCommit(s.Result.bytes()); err != nil {
 		return err
 	}
 	d := t.dispatches[h.Dispatch]

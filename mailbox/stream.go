@@ -20,18 +20,29 @@ type stream struct {
 	most Events
 
 	mu sync.Mutex
-	// events are the last ones, with so many bytes.
-	events []Event
-	bytes  int
-	// base is the number before the first event, dropped that of the last one that is not kept any more, last that of the newest, and sent
-	// that of the last one that the log has.
-	base, dropped, last, sent uint64
-	// trying is a batch of which it is not known whether the log has it, trimmed up to where the log may drop events.
-	trying  *store.EventBatch
-	trimmed uint64
+	window
+	shared
 	// over is set when nothing more comes. more is closed when something has changed.
 	over bool
 	more chan struct{}
+}
+
+// window is what a stream keeps.
+type window struct {
+	// events are the last ones, with so many bytes.
+	events []Event
+	bytes  int
+	// base is the number before the first event, dropped that of the last one that is not kept any more, last that of the newest.
+	base, dropped, last uint64
+}
+
+// shared is what the log has of a stream.
+type shared struct {
+	// sent is the number of the last event that it has.
+	sent uint64
+	// trying is a batch of which it is not known whether the log has it, trimmed up to where the log may drop events.
+	trying  *store.EventBatch
+	trimmed uint64
 }
 
 // newStream makes the stream of a claim. Numbers of another claim than a dispatch's first one are above all those before.

@@ -218,8 +218,8 @@ func TestForegroundTakesOver(t *testing.T) {
 		synctest.Wait()
 		s.wantRan(t, "first", "second")
 		wantStatus(t, m, first.Dispatch, mailbox.Superseded)
-		if r := wantRun(t, m, first.Run, mailbox.RunDone, mailbox.TerminationCancelled); r.Output != "partial" {
-			t.Errorf("its response became %q", r.Output)
+		if r := wantRun(t, m, first.Run, mailbox.RunDone, mailbox.TerminationCancelled); r.Response != "partial" {
+			t.Errorf("its response became %q", r.Response)
 		}
 		wantRun(t, m, queued.Run, mailbox.RunDone, mailbox.TerminationCancelled)
 		wantStatus(t, m, sub.Dispatch, mailbox.Claimed)

@@ -81,7 +81,7 @@ func (l bounds) fitsCommit(n int) error {
 
 // bytes is what a commit writes, besides names.
 func (c *Commit) bytes() int {
-	n := len(c.Image) + len(c.Data) + c.Result.Bytes()
+	n := len(c.Image) + len(c.Data) + c.Result.bytes()
 	for _, list := range [][]Message{c.Append, c.Replace} {
 		for i := range list {
 			n += len(list[i].ID) + len(list[i].Run) + len(list[i].Data)
@@ -90,5 +90,5 @@ func (c *Commit) bytes() int {
 	return n
 }
 
-// Bytes is the size of a result.
-func (r Result) Bytes() int { return len(r.Termination) + len(r.Response) + len(r.Error) + len(r.Wait) }
+// bytes is the size of a result.
+func (r Result) bytes() int { return len(r.Termination) + len(r.Response) + len(r.Error) + len(r.Wait) }

@@ -20,8 +20,14 @@ type bounds struct {
 // turn is one application of a rule: the state, the time, and what is written.
 type turn struct {
 	bounds
+	loaded
+	changes
 
-	now    time.Time
+	now time.Time
+}
+
+// loaded is the state of a thread, as far as need has it. A rule changes thread, dispatches and runs.
+type loaded struct {
 	thread Thread
 	// length is the length of the log before the turn.
 	length int
@@ -35,18 +41,21 @@ type turn struct {
 	next, holder string
 	later        time.Time
 	queued       []string
+	// seen is what need.more selected.
+	seen store.Snapshot
+}
 
+// changes are what a rule writes.
+type changes struct {
 	// changed is set when there is something to write, notify when other processes should poll the thread, and recall when the holder of the
 	// claim should learn of it at once.
 	changed, notify, recall bool
 	// putIDs and putRunIDs are the dispatches and runs that were put.
 	putIDs, putRunIDs []string
-	// messages replace or follow those of the log, image replaces the thread's if it is not nil.
+	// messages replace or follow those of the log, image replaces the thread's if it is not nil, and more is what a commit changes besides.
 	messages []Message
 	image    []byte
-	// seen is what need.more selected, and more what a commit changes besides.
-	seen store.Snapshot
-	more store.Batch
+	more     store.Batch
 	// ends are the dispatches that became terminal, first is one that was claimed for the first time.
 	ends  []string
 	first string
@@ -55,7 +64,9 @@ type turn struct {
 }
 
 func (q *queue) turn(thread string) *turn {
-	return &turn{bounds: q.bounds, thread: Thread{ID: thread}, dispatches: map[string]Dispatch{}, old: map[string]Dispatch{}, runs: map[string]Run{}}
+	return &turn{bounds: q.bounds, loaded: loaded{
+		thread: Thread{ID: thread}, dispatches: map[string]Dispatch{}, old: map[string]Dispatch{}, runs: map[string]Run{},
+	}}
 }
 
 // setNext sets next, holder and later, and returns the ids of the first two.

@@ -173,7 +173,7 @@ func gapFrame(at place, messages string) frame {
 func finishFrame(run mailbox.Run, r agent.Record, at place) frame {
 	f := frame{id: at.id, name: wireName(string(agent.EventRunFinish)), data: map[string]json.RawMessage{}}
 	outcome := agent.Result{
-		RunID: at.run, Response: run.Output, Termination: r.Termination, Status: r.Status, StatusReason: r.Reason, Steps: r.Steps, Usage: r.Usage,
+		RunID: at.run, Response: run.Response, Termination: r.Termination, Status: r.Status, StatusReason: r.Reason, Steps: r.Steps, Usage: r.Usage,
 	}
 	if run.Status == mailbox.RunWaiting {
 		f.name = "run_waiting"
@@ -194,8 +194,8 @@ func settledFrame(run mailbox.Run, at place) frame {
 	f.put("at", run.FinishedAt.UTC().Format(time.RFC3339Nano))
 	f.put("status", run.Status)
 	f.put("termination", run.Termination)
-	if run.Output != "" {
-		f.put("output", run.Output)
+	if run.Response != "" {
+		f.put("output", run.Response)
 	}
 	if run.Error != "" {
 		f.put("error", run.Error)

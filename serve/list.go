@@ -63,7 +63,7 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*runsOutput, erro
 	}
 	list, err := s.box().Runs(ctx, mailbox.RunQuery{
 		Status: mailbox.RunStatus(in.Status), Agent: in.Agent, Tenant: in.Tenant, Thread: in.Thread, Wait: in.Wait, Since: in.Since,
-		After: mailbox.Run{CreatedAt: at, ID: id}, Limit: in.Limit + 1,
+		After: mailbox.Run{ID: id, RunTimes: mailbox.RunTimes{CreatedAt: at}}, Limit: in.Limit + 1,
 	})
 	if err != nil {
 		return nil, s.failure(ctx, err)

@@ -87,7 +87,7 @@ func (s *Server) getRun(ctx context.Context, in *runInput) (*runOutput, error) {
 	}
 	v := runView{
 		ID: run.ID, ThreadID: run.Thread, Agent: run.Agent, ParentRunID: run.Parent, Status: string(run.Status), Termination: run.Termination,
-		Wait: run.Wait, WaitUntil: maybe(run.WaitUntil), Output: run.Output, Error: run.Error, Attempts: attempts(&d), LastError: d.LastError,
+		Wait: run.Wait, WaitUntil: maybe(run.WaitUntil), Output: run.Response, Error: run.Error, Attempts: attempts(&d), LastError: d.LastError,
 		CreatedAt: run.CreatedAt, StartedAt: maybe(run.StartedAt), FinishedAt: maybe(run.FinishedAt),
 	}
 	v.Steps, v.Usage, v.Cost = r.Steps, r.Usage, r.Cost

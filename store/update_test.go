@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -54,5 +56,38 @@ func TestApplySurely_outcome(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// pages is a store whose index has these many places, and that notes how many were asked for at a time.
+type pages struct {
+	store.Store
+
+	places int
+	asked  []int
+}
+
+func (p *pages) Scan(_ context.Context, s store.Scan) (out []store.Ref, err error) {
+	p.asked = append(p.asked, s.Limit)
+	from, _ := strconv.Atoi(s.After.Key)
+	for i := from + 1; i <= min(p.places, from+s.Limit); i++ {
+		out = append(out, store.Ref{Key: strconv.Itoa(i)})
+	}
+	return out, nil
+}
+
+// TestRefs holds that all places come, in their order, and that pages grow.
+func TestRefs(t *testing.T) {
+	t.Parallel()
+	p := &pages{places: 40}
+	n := 0
+	for ref, err := range store.Refs(t.Context(), p, store.Scan{Limit: 10}) {
+		n++
+		if err != nil || ref.Key != strconv.Itoa(n) {
+			t.Fatalf("place %d is %q, %v", n, ref.Key, err)
+		}
+	}
+	if n != 40 || !slices.Equal(p.asked, []int{10, 20, 40}) {
+		t.Errorf("%d places, in pages of %d", n, p.asked)
 	}
 }

@@ -5,15 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"strings"
 
 	"github.com/mortise-dev/mortise/store"
 )
-
-// runPage is how many records are listed at a time.
-const runPage = 500
 
 // Records reads the decision records of a store. Those that another process has just written may be missing from lists. Each call takes 5 s
 // at most.
@@ -118,32 +114,15 @@ func (r *Records) find(ctx context.Context, id string) (found store.Ref, err err
 	return found, fmt.Errorf("%w in the store; the newest are %s", ErrNoRecord, named(runs))
 }
 
-// pages yields all records, newest first.
-func pages(ctx context.Context, s store.Store) iter.Seq2[[]store.Ref, error] {
-	return func(yield func([]store.Ref, error) bool) {
-		scan := store.Scan{Index: recordIndex, Limit: runPage}
-		for {
-			refs, err := s.Scan(ctx, scan)
-			if !yield(refs, err) || err != nil || len(refs) < runPage {
-				return
-			}
-			scan.After = refs[len(refs)-1]
-		}
-	}
-}
-
 // prune removes all records but the newest.
 func prune(ctx context.Context, s store.Store, keep int) error {
-	for refs, err := range pages(ctx, s) {
+	for ref, err := range store.Refs(ctx, s, store.Scan{Index: recordIndex}) {
+		keep--
+		if err == nil && keep < 0 {
+			err = remove(ctx, s, ref)
+		}
 		if err != nil {
 			return err
-		}
-		old := refs[min(keep, len(refs)):]
-		keep -= len(refs) - len(old)
-		for _, ref := range old {
-			if err := remove(ctx, s, ref); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

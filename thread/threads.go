@@ -16,8 +16,6 @@ import (
 const (
 	listKind  = "log"
 	listIndex = "log"
-	// listPage is how many threads are listed at a time.
-	listPage = 1000
 )
 
 // callTime bounds a call that reads or writes one cell or some events, largeTime one that may be for many megabytes.
@@ -110,18 +108,11 @@ func decoded(all []Message) ([]abi.Message, error) {
 
 // List lists the threads that have a log, in order. Those that another process has just begun may be missing.
 func (t *Threads) List(ctx context.Context) (all []string, err error) {
-	scan := store.Scan{Index: listIndex, Limit: listPage}
-	for {
-		refs, err := t.store.Scan(ctx, scan)
+	for ref, err := range store.Refs(ctx, t.store, store.Scan{Index: listIndex}) {
 		if err != nil {
 			return nil, fmt.Errorf("threads: %w", err)
 		}
-		for _, ref := range refs {
-			all = append(all, ref.Thread)
-		}
-		if len(refs) < listPage {
-			return all, nil
-		}
-		scan.After = refs[len(refs)-1]
+		all = append(all, ref.Thread)
 	}
+	return all, nil
 }

@@ -84,7 +84,7 @@ func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals tim
 	if d.Status != mailbox.Acked || d.Response != "counted to 2" {
 		t.Errorf("killed at update %d: dispatch is %+v", after, d)
 	}
-	if run := two.runOf(t, sub.Run); run.Status != mailbox.RunDone || run.Output != "counted to 2" {
+	if run := two.runOf(t, sub.Run); run.Status != mailbox.RunDone || run.Response != "counted to 2" {
 		t.Errorf("killed at update %d: run is %+v", after, run)
 	}
 	keys := map[string]string{}

@@ -167,7 +167,7 @@ func TestCutOff_calls(t *testing.T) {
 				}
 			}
 			synctest.Wait()
-			if run := two.runOf(t, sub.Run); run.Status != mailbox.RunDone || run.Output != "done" {
+			if run := two.runOf(t, sub.Run); run.Status != mailbox.RunDone || run.Response != "done" {
 				t.Errorf("run is %+v", run)
 			}
 			wantLog(t, store, "t", c.want...)

@@ -128,8 +128,8 @@ func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost,
 		return died.Load(), false
 	}
 	// What was under way when the process ended was interrupted, and may have been executed.
-	if run.Status != mailbox.RunDone || run.Output == "" || !slices.Contains(log(t, mem, "t"), "tool: ok") {
-		t.Errorf("store lost at update %d, %s: the run is %s, waits for %q, came to %q (%q)\n%q", after, fault, run.Status, run.Wait, run.Output, run.Error, log(t, mem, "t"))
+	if run.Status != mailbox.RunDone || run.Response == "" || !slices.Contains(log(t, mem, "t"), "tool: ok") {
+		t.Errorf("store lost at update %d, %s: the run is %s, waits for %q, came to %q (%q)\n%q", after, fault, run.Status, run.Wait, run.Response, run.Error, log(t, mem, "t"))
 	}
 	return died.Load(), died.Load()
 }
@@ -155,7 +155,7 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 		one.await(t, sub)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if r := one.runOf(t, sub.Run); r.Status != mailbox.RunDone || r.Termination != "natural" || r.Output != bothCounted {
+		if r := one.runOf(t, sub.Run); r.Status != mailbox.RunDone || r.Termination != "natural" || r.Response != bothCounted {
 			t.Errorf("run is %+v", r)
 		}
 		slices.Sort(s.keys)
@@ -190,7 +190,7 @@ func TestMessagesForARunThatEnds(t *testing.T) {
 		if d := p.await(t, next); d.Status != mailbox.Acked || d.RunID == sub.Run || d.RunStatus != mailbox.RunWaiting {
 			t.Errorf("dispatch is %+v", d)
 		}
-		if r := p.runOf(t, sub.Run); r.Termination != "natural" || r.Output != "counted to 1" {
+		if r := p.runOf(t, sub.Run); r.Termination != "natural" || r.Response != "counted to 1" {
 			t.Errorf("run is %+v", r)
 		}
 	})

@@ -31,16 +31,24 @@ type keeper struct {
 	thread agent.Checkpoint
 	found  bool
 	log    []abi.Message
-	// seqs are the places of the messages in the log. Accepted are messages that were sent to the run under way and are not in the log.
-	seqs     map[string]int
+	// seqs are the places of the messages in the log.
+	seqs map[string]int
+	underWay
+	compaction unwritten
+	commits    int
+	// failed is set when the last commit of the run may not have landed.
+	failed bool
+}
+
+// underWay is what came for a run that is under way.
+type underWay struct {
+	// accepted are messages that were sent to it and are not in the log.
 	accepted []abi.Message
-	// taken are decisions that the run has and that no checkpoint has yet. mode is that of the agent.
-	taken   []agent.Decision
-	mode    agent.ToolMode
-	commits int
-	// closed is set when nothing more is accepted for the run, failed when its last commit may not have landed.
-	closed, failed bool
-	compaction     unwritten
+	// taken are decisions that it has and that no checkpoint has yet. mode is that of the agent.
+	taken []agent.Decision
+	mode  agent.ToolMode
+	// closed is set when nothing more is accepted for it.
+	closed bool
 }
 
 // open reads the thread.

@@ -87,7 +87,7 @@ func TestWrongDecision(t *testing.T) {
 				p.wantRefusal(t, sub.Run, list...)
 				p.wantWaiting(t, sub.Run, "ask_call_1_0")
 				p.wantWaiting(t, sub.Run, "call_3_1")
-				if r := p.runOf(t, sub.Run); r.Output != counted || r.Termination != "natural" {
+				if r := p.runOf(t, sub.Run); r.Response != counted || r.Termination != "natural" {
 					t.Errorf("run is %+v", r)
 				}
 			})
@@ -157,7 +157,7 @@ func TestLateDecision(t *testing.T) {
 		}
 		two.wantRefusal(t, sub.Run, yes(t, "ask_call_1_0")...)
 		two.wantWaiting(t, sub.Run, "ask_call_3_1")
-		if r := two.runOf(t, sub.Run); r.Status != mailbox.RunDone || r.Output != counted {
+		if r := two.runOf(t, sub.Run); r.Status != mailbox.RunDone || r.Response != counted {
 			t.Errorf("run is %+v", r)
 		}
 		wantLog(t, mem, "t", "user: go", "assistant: ", "tool: ok", "assistant: ", "tool: ok", "assistant: counted to 2")
@@ -211,7 +211,7 @@ func TestSecondQuestion(t *testing.T) {
 			t.Fatalf("the tool was called %d times", s.calls)
 		}
 		p.wantWaiting(t, sub.Run, "call_1_0")
-		if r := p.runOf(t, sub.Run); r.Output != "counted to 1" || s.calls != 3 {
+		if r := p.runOf(t, sub.Run); r.Response != "counted to 1" || s.calls != 3 {
 			t.Errorf("run is %+v after %d calls", r, s.calls)
 		}
 	})

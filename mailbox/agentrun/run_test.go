@@ -68,7 +68,7 @@ func TestReplay(t *testing.T) {
 		if d := two.await(t, second); d.Status != mailbox.Acked || d.Response != "Not at all." || d.Termination != "natural" {
 			t.Errorf("dispatch is %+v", d)
 		}
-		if run := two.runOf(t, sub.Run); run.Output != "Twelve." || run.Status != mailbox.RunDone {
+		if run := two.runOf(t, sub.Run); run.Response != "Twelve." || run.Status != mailbox.RunDone {
 			t.Errorf("run is %+v", run)
 		}
 		wantLog(t, store, "t", "user: How many?", "assistant: ", "tool: 12", "assistant: Twelve.", "user: Thanks.", "assistant: Not at all.")
@@ -108,7 +108,7 @@ func TestWaitsAndGoesOn(t *testing.T) {
 		ok, err := two.box.Decide(t.Context(), sub.Run, list...)
 		must(t, err)
 		synctest.Wait()
-		if run := two.runOf(t, sub.Run); !ok || run.Status != mailbox.RunDone || run.Output != "counted to 1" {
+		if run := two.runOf(t, sub.Run); !ok || run.Status != mailbox.RunDone || run.Response != "counted to 1" {
 			t.Errorf("decided: %v, run is %+v", ok, run)
 		}
 		wantLog(t, store, "t", "user: go", "assistant: ", "tool: ok", "assistant: counted to 1")

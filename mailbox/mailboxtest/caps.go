@@ -26,11 +26,12 @@ func testCaps(t *testing.T, open func(t *testing.T, n int) []store.Store) {
 	c := &crowd{tenants: map[string]int{}}
 	var boxes []*mailbox.Mailbox
 	for i, store := range open(t, capProcesses) {
-		w := &world{t: t, store: store}
-		boxes = append(boxes, w.started(mailbox.Config{
-			Runtime: c, Owner: fmt.Sprint(i), Limits: mailbox.Limits{Claims: capAll, TenantClaims: capTenant},
+		w := &world{t: t}
+		boxes = append(boxes, w.box(mailbox.Config{
+			Store: store, Runtime: c, Owner: fmt.Sprint(i), Limits: mailbox.Limits{Claims: capAll, TenantClaims: capTenant},
 			Poll: 10 * time.Millisecond, Retry: mailbox.Retry{Aside: 10 * time.Millisecond, MaxAside: 20 * time.Millisecond},
 		}))
+		must(t, boxes[i].Start(t.Context()))
 	}
 	subs := make([]mailbox.Submission, capRequests)
 	var wg sync.WaitGroup

@@ -87,7 +87,7 @@ func raceWork(w *world) {
 		subs = append(subs, sub)
 	}
 	for range processes {
-		w.started(mailbox.Config{Runtime: r, Poll: 5 * time.Millisecond})
+		must(w.t, w.box(mailbox.Config{Store: w.store, Runtime: r, Poll: 5 * time.Millisecond}).Start(w.ctx()))
 	}
 	for _, sub := range subs {
 		equal(w.t, "attempts", w.await(w.mail, sub.Dispatch, mailbox.Acked).Attempts, 0)

@@ -82,16 +82,7 @@ func (w *eventWorld) box(on store.Store, change ...func(*mailbox.Config)) (*mail
 	for _, f := range change {
 		f(&cfg)
 	}
-	m, err := mailbox.New(w.ctx(), cfg)
-	must(w.t, err)
-	w.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := m.Close(ctx); err != nil {
-			w.t.Error(err)
-		}
-	})
-	return m, s
+	return w.world.box(cfg), s
 }
 
 func (w *eventWorld) submit(m *mailbox.Mailbox) mailbox.Submission {

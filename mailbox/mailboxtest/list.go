@@ -111,7 +111,7 @@ func listRuns(w *world) {
 			if len(list) < 2 {
 				break
 			}
-			q.After = mailbox.Run{ID: list[1].ID, CreatedAt: list[1].CreatedAt}
+			q.After = mailbox.Run{ID: list[1].ID, RunTimes: list[1].RunTimes}
 		}
 		same(w.t, what, got, want...)
 	}

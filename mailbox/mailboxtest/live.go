@@ -9,6 +9,28 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
+func liveCases() []testCase {
+	return []testCase{{"holder_is_notified_of_what_concerns_its_claim", recalled}}
+}
+
+// recalled holds that a holder is notified of what another process changes, so that it renews its lease at once and finds why it is to end.
+func recalled(w *world) {
+	m := w.manual()
+	for thread, change := range map[string]func(id string) error{
+		"cancelled":   func(id string) error { _, err := w.mail.Cancel(w.ctx(), id); return err },
+		"interrupted": func(id string) error { _, err := w.mail.Interrupt(w.ctx(), id); return err },
+		"paused":      func(id string) error { _, err := w.mail.PauseThread(w.ctx(), id); return err },
+	} {
+		x := m.begin(thread, thread)
+		must(w.t, change(thread))
+		select {
+		case <-x.ctx.Done():
+		case <-time.After(25 * time.Second):
+			w.t.Errorf("the holder of the thread that is %s was not notified", thread)
+		}
+	}
+}
+
 // steered is a runtime whose runs continue until one is given the word "end", and panic at the word "panic".
 type steered struct {
 	running chan string // its runs, as they begin

@@ -108,7 +108,7 @@ func imageAndData(w *world) {
 	w.clock.Add(time.Second)
 	d, r = m.finish(x, mailbox.Result{Termination: "natural", Response: "hello ☃"}, nil), w.run("run-d1")
 	equal(w.t, "what the dispatch came to", [3]string{string(d.RunStatus), d.Termination, d.Response}, [3]string{"done", "natural", "hello ☃"})
-	equal(w.t, "what the run came to", [2]string{string(r.Status), r.Output}, [2]string{"done", "hello ☃"})
+	equal(w.t, "what the run came to", [2]string{string(r.Status), r.Response}, [2]string{"done", "hello ☃"})
 	equal(w.t, "end of the run", r.FinishedAt, w.clock.Now())
 	equal(w.t, "latest run", w.record("t").Latest.Status, mailbox.RunDone)
 }

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -65,8 +64,6 @@ func fewer(index string) func(string, []store.Ref) []store.Ref {
 	}
 }
 
-func opened(*testing.T) store.Store { return memstore.New() }
-
 // TestModel holds also that what one process remembers does not count when another one has written since.
 func TestModel(t *testing.T) {
 	t.Parallel()
@@ -74,28 +71,6 @@ func TestModel(t *testing.T) {
 		s := memstore.New()
 		return s, s
 	}, 1000)
-}
-
-// TestDamage holds that a thread with a cell that cannot be read can be dropped when its claim must be over, and not before.
-func TestDamage(t *testing.T) {
-	t.Parallel()
-	damage := func(kind string, key func(d mailbox.Dispatch) string) func(*testing.T, store.Store, mailbox.Dispatch) {
-		return func(t *testing.T, s store.Store, d mailbox.Dispatch) {
-			t.Helper()
-			_, err := s.Apply(t.Context(), store.Batch{
-				Thread: "bad", Base: store.AnyRevision, Put: []store.Cell{{Kind: kind, Key: key(d), Value: []byte("{damaged")}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	mailboxtest.TestDamage(t, opened,
-		mailboxtest.Damage{Name: "thread", Claim: true, Do: damage("thread", func(mailbox.Dispatch) string { return "" })},
-		mailboxtest.Damage{Name: "dispatch", Do: damage("dispatch", func(d mailbox.Dispatch) string { return d.ID })},
-		mailboxtest.Damage{Name: "run", Do: damage("run", func(d mailbox.Dispatch) string { return d.RunID })},
-		mailboxtest.Damage{Name: "queue", Do: damage("queue", func(mailbox.Dispatch) string { return "\x80somewhere" })},
-	)
 }
 
 // TestModel_finds holds that the model finds faults, and none where there is none.

@@ -24,7 +24,7 @@ func TestMailbox(t *testing.T, open func(t *testing.T) (one, other store.Store))
 		t.Helper()
 		one, _ := open(t)
 		return one
-	}, listCases(), dueCases(), logCases(), faultCases(), sizeCases(), dropCases(), hostileCases(), heirCases(), lifeCases(), damageCases(), deafCases(), slowCases(), decideCases(), lateCases(), requestCases(), ownCases())
+	}, listCases(), dueCases(), logCases(), sizeCases(), liveCases(), requestCases(), ownCases())
 	t.Run("events", func(t *testing.T) {
 		t.Parallel()
 		testEvents(t, open)

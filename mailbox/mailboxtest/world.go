@@ -27,6 +27,48 @@ func newWorld(t *testing.T, s store.Store) *world {
 	return w
 }
 
+// done is a runtime whose runs are done at once.
+type done struct{}
+
+func (done) Run(context.Context, *mailbox.Job) (mailbox.Result, error) {
+	return mailbox.Result{Termination: "natural"}, nil
+}
+
+// box is a process on a store, by the real clock unless cfg has another one. It is not started, and closed at the end of the test.
+func (w *world) box(cfg mailbox.Config) *mailbox.Mailbox {
+	w.t.Helper()
+	m, err := mailbox.New(w.ctx(), cfg)
+	must(w.t, err)
+	w.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := m.Close(ctx); err != nil {
+			w.t.Error(err)
+		}
+	})
+	return m
+}
+
+// submit queues a request for a thread that has one message, the name of the thread.
+func (w *world) submit(m *mailbox.Mailbox, thread string) mailbox.Submission {
+	w.t.Helper()
+	sub, err := m.SubmitBackground(w.ctx(), mailbox.Request{Thread: thread, Messages: []mailbox.Input{{Data: []byte(thread)}}})
+	must(w.t, err)
+	return sub
+}
+
+// await waits until a dispatch is terminal, and checks how.
+func (w *world) await(m *mailbox.Mailbox, dispatch string, want mailbox.Status) mailbox.Dispatch {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx(), time.Minute)
+	defer cancel()
+	d, err := m.Await(ctx, dispatch)
+	if err != nil || d.Status != want {
+		w.t.Fatalf("dispatch of thread %q is %s (attempts %d, last error %q): %v, want %s", d.Thread, d.Status, d.Attempts, d.LastError, err, want)
+	}
+	return d
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -172,7 +172,7 @@ func (v *live) decide(ctx context.Context, run mailbox.Run) ([]mailbox.Decision,
 
 // end reports how a run came out.
 func (v *live) end(ctx context.Context, run mailbox.Run) error {
-	v.out.answer(run.Output)
+	v.out.answer(run.Response)
 	var record agent.Record
 	v.out.sum(run, recordOf(run, &record))
 	v.await(ctx, run.Thread)

@@ -103,7 +103,7 @@ func (k kill) check(t *testing.T, open mailboxtest.OpenFunc) {
 	must(t, err)
 	run, found, err := box.Run(ctx, sub.Run)
 	must(t, err)
-	if d.Status != mailbox.Acked || !found || run.Status != mailbox.RunDone || run.Output != "done" {
+	if d.Status != mailbox.Acked || !found || run.Status != mailbox.RunDone || run.Response != "done" {
 		t.Errorf("dispatch is %+v, run is %+v", d, run)
 	}
 	inferences, keys := k.seen(t)

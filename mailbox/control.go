@@ -96,7 +96,8 @@ func replay(t *turn, id, newRun string) error {
 	d.Status, d.Attempts, d.Epoch, d.RunID, d.End = Queued, 0, t.thread.Epoch, newRun, ""
 	d.AvailableAt, d.Holding = t.now, false
 	t.putRun(Run{
-		ID: newRun, Thread: d.Thread, Agent: old.Agent, Parent: old.Parent, Status: RunCreated, Input: old.Input, CreatedAt: t.now,
+		ID: newRun, Thread: d.Thread, Agent: old.Agent, Parent: old.Parent, Result: Result{Status: RunCreated}, Input: old.Input,
+		RunTimes: RunTimes{CreatedAt: t.now},
 	})
 	d = cleared(d)
 	t.put(d)

@@ -9,36 +9,36 @@ import (
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-func dropCases() []testCase {
-	return []testCase{
-		{"drop_waits_for_the_end_of_the_lease", func(w *world) { w.dropHeld(Damage{}) }},
-	}
+// damage is a way in which a thread can be damaged.
+type damage struct {
+	// cell, of a thread that is claimed, is replaced by what cannot be read.
+	cell func(claimed mailbox.Dispatch) store.Cell
+	// claim is set if the holder of the claim, or the end of its lease, cannot be read any more.
+	claim bool
 }
 
-// Damage is a way in which a thread can be damaged.
-type Damage struct {
-	Name string
-	// Do damages a thread that is claimed.
-	Do func(t *testing.T, store store.Store, claimed mailbox.Dispatch)
-	// Claim is set if the holder of the claim, or the end of its lease, cannot be read any more.
-	Claim bool
-}
-
-// TestDamage holds that damaged threads can be dropped when no process can hold them any more, and not before.
-func TestDamage(t *testing.T, open func(t *testing.T) store.Store, list ...Damage) {
-	t.Helper()
-	for _, d := range list {
-		t.Run(d.Name, func(t *testing.T) {
+// TestDrop holds that a thread, also a damaged one, can be dropped when no process can hold it any more, and not before.
+func TestDrop(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]damage{
+		"well":     {},
+		"thread":   {claim: true, cell: func(mailbox.Dispatch) store.Cell { return store.Cell{Kind: "thread"} }},
+		"dispatch": {cell: func(d mailbox.Dispatch) store.Cell { return store.Cell{Kind: "dispatch", Key: d.ID} }},
+		"run":      {cell: func(d mailbox.Dispatch) store.Cell { return store.Cell{Kind: "run", Key: d.RunID} }},
+		"queue":    {cell: func(mailbox.Dispatch) store.Cell { return store.Cell{Kind: "queue", Key: "\x80somewhere"} }},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			newWorld(t, open(t)).dropHeld(d)
+			newWorld(t, memstore.New()).dropHeld(d)
 		})
 	}
 }
 
 // dropHeld drops a thread that is claimed, for the second time, and was damaged then, while its lease lasts and after that.
-func (w *world) dropHeld(d Damage) {
+func (w *world) dropHeld(d damage) {
 	m := w.manual()
 	x := m.begin("bad", "d1")
 	m.queue("bad", "d2")
@@ -47,8 +47,11 @@ func (w *world) dropHeld(d Damage) {
 	x = m.poll()[0]
 	m.queue("good", "d3")
 	until := w.record("bad").Claim.Until
-	if d.Do != nil {
-		d.Do(w.t, w.store, x.Dispatch)
+	if d.cell != nil {
+		c := d.cell(x.Dispatch)
+		c.Value = []byte("{damaged")
+		_, err := w.store.Apply(w.ctx(), store.Batch{Thread: "bad", Base: store.AnyRevision, Put: []store.Cell{c}})
+		must(w.t, err)
 		if err := w.manual().Drop(w.ctx(), "bad"); err == nil {
 			w.t.Fatal("the thread was dropped while it is held")
 		}
@@ -56,11 +59,11 @@ func (w *world) dropHeld(d Damage) {
 			w.t.Fatal("nothing is damaged: the thread can be changed")
 		}
 	}
-	w.refusesDrop(until, d.Claim)
+	w.refusesDrop(until, d.claim)
 	w.clock.Add(lease)
-	w.refusesDrop(until, d.Claim)
+	w.refusesDrop(until, d.claim)
 	w.clock.Add(time.Millisecond)
-	if d.Claim {
+	if d.claim {
 		w.refusesDrop(until, true)
 		// Who holds it might have renewed it until then. Some stores go by a clock of their own.
 		w.clock.Add(max(0, time.Since(w.clock.Now())) + 10*time.Minute + time.Second)

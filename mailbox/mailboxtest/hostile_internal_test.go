@@ -5,20 +5,23 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-func hostileCases() []testCase {
-	return []testCase{
+// TestHostile holds what a mailbox makes of what runtimes and callers give it, whatever the store is.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	runCases(t, inMemory, []testCase{
 		{"texts_that_are_no_text", strangeTexts},
 		{"message_ids_that_are_no_text", strangeMessages},
 		{"pages_without_a_size", strangePages},
 		{"key_of_another_tenant", strangersKey},
 		{"times_far_away", farTimes},
-	}
+	})
 }
 
 // hostile is what a model, a tool or a broken program may return: bytes that are no UTF-8, NUL, and control characters.
@@ -40,7 +43,7 @@ func strangeTexts(w *world) {
 		run := w.run("run-" + id)
 		for name, text := range map[string]string{
 			"error": d.LastError, "response": d.Response, "termination": d.Termination, "run error": d.RunError,
-			"output": run.Output, "failure": run.Error, "end": run.Termination, "wait": run.Wait,
+			"output": run.Response, "failure": run.Error, "end": run.Termination, "wait": run.Wait,
 		} {
 			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || text != "" && !strings.HasSuffix(text, "☃") && text != mailbox.TerminationError {
 				w.t.Errorf("%v: the %s is %q", failure, name, text)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
@@ -39,19 +38,20 @@ func (q *queue) Delete(ctx context.Context, thread string) (n int, err error) {
 
 func (q *queue) delete(ctx context.Context, t Thread, seen map[string]bool) (n int, err error) {
 	seen[t.ID] = true
-	err = q.scan(ctx, store.Scan{Index: indexChild, Group: t.ID, Values: true}, maxPage, func(ref store.Ref) error {
+	for ref, err := range q.refs(ctx, store.Scan{Index: indexChild, Group: t.ID, Values: true}) {
+		if err != nil {
+			return n, wrap("thread", t.ID, err)
+		}
 		child := threadOf(ref)
 		if child.Tenant != t.Tenant || seen[child.ID] {
-			return nil // a parent that another tenant has named, or a circle
+			continue // a parent that another tenant has named, or a circle
 		}
 		below, err := q.delete(ctx, child, seen)
-		n += below
-		return err
-	})
-	if err == nil {
-		err = q.Drop(ctx, t.ID)
+		if n += below; err != nil {
+			return n, err
+		}
 	}
-	if err != nil {
+	if err := q.Drop(ctx, t.ID); err != nil {
 		return n, err
 	}
 	return n + 1, nil
@@ -146,83 +146,4 @@ func (q *queue) dropEvents(ctx context.Context, dispatches ...string) error {
 		return nil
 	}
 	return e.DropEvents(ctx, dispatches...)
-}
-
-// prune deletes parts of a thread by a rule that sees its record, nil if there is none that can be read, and the cells of the query. The rule
-// counts what it deletes. What may not have been deleted is found again the next time.
-func (q *queue) prune(ctx context.Context, thread string, query store.Query, rule func(*Thread, store.Snapshot, *store.Batch) (int, error)) (n int, err error) {
-	query.Cells = append(query.Cells, store.One(kindThread, ""))
-	_, err = store.Update(ctx, q.store, thread, query, func(s store.Snapshot) (*store.Batch, error) {
-		t, b := &Thread{}, &store.Batch{}
-		if ok, err := cell(thread, s, kindThread, "", t); !ok || err != nil {
-			t = nil
-		}
-		var err error
-		if n, err = rule(t, s, b); err != nil || n == 0 {
-			return nil, err
-		}
-		return b, nil
-	})
-	if errors.Is(err, ErrUnknownOutcome) {
-		return 0, nil
-	}
-	return n, wrap("thread", thread, err)
-}
-
-// purgeQuery selects terminal dispatches.
-type purgeQuery struct {
-	Statuses []Status
-	// Before is when they were updated at the latest, exclusively.
-	Before time.Time
-	Limit  int
-}
-
-// purge deletes terminal dispatches, and returns how many there were.
-func (q *queue) purge(ctx context.Context, query purgeQuery) (n int, err error) {
-	ctx, end := q.observe(ctx, Operation{Name: "purge_terminal"})
-	defer func() { end(n == 0, err) }()
-	for _, status := range query.Statuses {
-		if !status.Terminal() || query.Limit <= n {
-			continue
-		}
-		s := store.Scan{Index: indexStatus, Group: string(status), To: store.Number(query.Before.UnixMilli())}
-		old := map[string][]store.Range{}
-		found, err := list(ctx, q, s, min(query.Limit-n, maxPage), func(ref store.Ref) (store.Ref, bool, error) { return ref, true, nil })
-		for _, ref := range found {
-			old[ref.Thread] = append(old[ref.Thread], store.One(kindDispatch, ref.Key))
-		}
-		for thread, cells := range old {
-			if err == nil {
-				var did int
-				did, err = q.purgeThread(ctx, thread, cells, query)
-				n += did
-			}
-		}
-		if err != nil {
-			return n, fmt.Errorf("mailbox: purge: %w", err)
-		}
-	}
-	return n, nil
-}
-
-// purgeThread deletes those dispatches of a thread that are still old and terminal.
-func (q *queue) purgeThread(ctx context.Context, thread string, cells []store.Range, query purgeQuery) (n int, err error) {
-	var gone []string
-	n, err = q.prune(ctx, thread, store.Query{Cells: cells}, func(_ *Thread, s store.Snapshot, b *store.Batch) (int, error) {
-		gone = nil
-		for _, c := range cells {
-			var d Dispatch
-			if ok, err := cell(thread, s, kindDispatch, c.From, &d); err != nil {
-				return 0, err
-			} else if ok && slices.Contains(query.Statuses, d.Status) && d.Status.Terminal() && d.UpdatedAt.Before(query.Before) {
-				gone = append(gone, d.ID)
-				b.Delete = append(b.Delete, c, store.One(kindRequest, d.ID))
-			}
-		}
-		return len(gone), nil
-	})
-	if n > 0 && err == nil {
-		err = q.dropEvents(ctx, gone...)
-	}
-	return n, err
 }

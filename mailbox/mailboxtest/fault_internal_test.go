@@ -6,17 +6,38 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"testing"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-func faultCases() []testCase {
-	return []testCase{
+// TestFaults holds what a mailbox makes of a store that fails, whatever the store is.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	runCases(t, inMemory, []testCase{
 		{"store_that_is_down_changes_nothing", storeDown},
 		{"lost_answers_are_no_second_change", lostAnswers},
 		{"answers_that_come_at_last_are_whole", lateAnswers},
-	}
+	})
 }
+
+// losing is a process whose store reports so many of its next changes as failed, after it has made them.
+func (w *world) losing(l *ledger, lose *atomic.Int32) *manual {
+	w.t.Helper()
+	return w.manual(func(c *mailbox.Config) {
+		c.Observers = []mailbox.Observer{l}
+		c.Store = &Faulty{Store: w.store, Plan: func(_ context.Context, operation string) Fault {
+			if operation == "apply" && lose.Add(-1) >= 0 {
+				return FaultAfter
+			}
+			return FaultNone
+		}}
+	})
+}
+
+func inMemory(*testing.T) store.Store { return memstore.New() }
 
 // ledger is an observer that lists what became terminal.
 type ledger struct {
@@ -34,15 +55,7 @@ func (l *ledger) Settled(_ context.Context, d mailbox.Dispatch, _ mailbox.Run) {
 func lostAnswers(w *world) {
 	l := &ledger{renewals: renewals{make(chan struct{}, 8)}}
 	var lose atomic.Int32
-	m := w.manual(func(c *mailbox.Config) {
-		c.Observers = []mailbox.Observer{l}
-		c.Store = &Faulty{Store: w.store, Plan: func(_ context.Context, operation string) Fault {
-			if operation == "apply" && lose.Add(-1) >= 0 {
-				return FaultAfter
-			}
-			return FaultNone
-		}}
-	})
+	m := w.losing(l, &lose)
 	const all = 4 // attempts of a write
 	lose.Store(all)
 	if _, err := m.SubmitBackground(w.ctx(), request("t", "d1")); !errors.Is(err, mailbox.ErrUnknownOutcome) {
@@ -77,15 +90,7 @@ func lostAnswers(w *world) {
 func lateAnswers(w *world) {
 	l := &ledger{renewals: renewals{make(chan struct{}, 8)}}
 	var lose atomic.Int32
-	m := w.manual(func(c *mailbox.Config) {
-		c.Observers = []mailbox.Observer{l}
-		c.Store = &Faulty{Store: w.store, Plan: func(_ context.Context, operation string) Fault {
-			if operation == "apply" && lose.Add(-1) >= 0 {
-				return FaultAfter
-			}
-			return FaultNone
-		}}
-	})
+	m := w.losing(l, &lose)
 	x := m.begin("t", "active")
 	m.queue("t", "d1")
 	m.queue("u", "d2")

@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 )
 
-func heirCases() []testCase {
-	return []testCase{
+// TestHeir holds that of two processes one has a thread, however late the other one learns of it.
+func TestHeir(t *testing.T) {
+	t.Parallel()
+	runCases(t, inMemory, []testCase{
 		{"slow_store_and_a_lease_that_ran_out_meanwhile", slowHolder},
 		{"skewed_clock_does_not_take_over_early", skewedClock},
-		{"holder_is_notified_of_what_concerns_its_claim", recalled},
-	}
+	})
 }
 
 // slowHolder holds that what a holder asks for while its lease runs out and another one takes the thread is refused when the store gets to
@@ -76,22 +78,4 @@ func skewedClock(w *world) {
 	equal(w.t, "executions of a process whose clock is fast within the bound", len(fast.poll()), 0)
 	equal(w.t, "status", w.load("d1").Status, mailbox.Claimed)
 	must(w.t, x.commit(mailbox.Commit{ID: "c"}))
-}
-
-// recalled holds that a holder is notified of what another process changes, so that it renews its lease at once and finds why it is to end.
-func recalled(w *world) {
-	m := w.manual()
-	for thread, change := range map[string]func(id string) error{
-		"cancelled":   func(id string) error { _, err := w.mail.Cancel(w.ctx(), id); return err },
-		"interrupted": func(id string) error { _, err := w.mail.Interrupt(w.ctx(), id); return err },
-		"paused":      func(id string) error { _, err := w.mail.PauseThread(w.ctx(), id); return err },
-	} {
-		x := m.begin(thread, thread)
-		must(w.t, change(thread))
-		select {
-		case <-x.ctx.Done():
-		case <-time.After(25 * time.Second):
-			w.t.Errorf("the holder of the thread that is %s was not notified", thread)
-		}
-	}
 }
