@@ -108,7 +108,7 @@ func TestUnreadMessagesWaitForRoom(t *testing.T) {
 		m.Cancel(id)
 		var notices []abi.Notice
 		for i := range 6 {
-			<-time.After(time.Hour)
+			<-time.After(time.Minute)
 			if i < 5 && !m.HasBlocking("a") {
 				t.Fatal("the agent has ended before its owner had room")
 			}
