@@ -14,7 +14,7 @@ import (
 // failsClosed returns a plugin that fails closed and reads requests or answers or decides about calls, or nothing. What the plugins cannot see is
 // refused then: a key in a body that is not read could not be taken out, nor a call of its answer be stopped.
 func (s *Server) failsClosed() string {
-	return s.closedAt(abi.RunStart, abi.BeforeInference, abi.AfterToolExecute, abi.ToolGate, abi.BeforeToolExecute, abi.AfterInference)
+	return s.closedAt(abi.RunStart, abi.StepStart, abi.BeforeInference, abi.AfterToolExecute, abi.ToolGate, abi.BeforeToolExecute, abi.AfterInference)
 }
 
 func (s *Server) closedAt(list ...abi.Phase) string {

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -70,6 +72,8 @@ type Config struct {
 	// Act lets plugins and compactions act on requests that carry an integrity value of the client or an OAuth
 	// credential. Else these are only observed.
 	Act bool
+	// Ungated are patterns of paths, as of [path.Match], that pass although a plugin fails closed and cannot see them.
+	Ungated []string
 	// Token, if any, is what clients must send in the header X-Mortise-Token. Without one only clients on this machine
 	// are served.
 	Token string
@@ -131,6 +135,11 @@ func (c *Config) withDefaults() error {
 	} {
 		if _, err := parseBase(u.url); err != nil {
 			errs = append(errs, fmt.Errorf("proxy: Config.%s: %w", u.name, err))
+		}
+	}
+	for _, pattern := range c.Ungated {
+		if _, err := path.Match(pattern, ""); err != nil || !strings.HasPrefix(pattern, "/") {
+			errs = append(errs, fmt.Errorf("proxy: Config.Ungated: %.100q is no pattern of a path, as /v1/files/*", pattern))
 		}
 	}
 	if c.Compaction != nil {

@@ -33,6 +33,10 @@ type exchange struct {
 	// why is set when the request is only observed.
 	why string
 	ln  *lane.Lane
+	// fetched means that the answer is that of an earlier request, which is not known.
+	fetched bool
+	// said are the messages of a request that has no lane.
+	said []abi.Message
 	// fresh are the items that the lane did not have before.
 	fresh  []int
 	change lane.Change
@@ -94,6 +98,13 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request, up *upstream, p w
 		s.pass(w, r, up, bytes.NewReader(raw), int64(len(raw)))
 		return
 	}
+	if x.why != "" {
+		if plugin := s.failsClosed(); plugin != "" && x.why == x.req.Fixed {
+			s.refuseUngated(ctx, w, p, plugin, r.Method+" "+r.URL.Path+" where "+x.why, "send it without that")
+			return
+		}
+		s.ungated(ctx, x.why, x.why)
+	}
 	if counts {
 		x.guarded(ctx, func() { x.count(ctx) })
 		if x.refusal != "" {
@@ -118,14 +129,14 @@ func (x *exchange) parse() bool {
 	}
 	x.model, x.stream, x.items = x.req.Model, x.req.Stream, len(x.req.Items)
 	x.id = identify(x.r.Header, x.req)
+	signed := !x.s.cfg.Act && x.proto == wire.Messages // other APIs have no such requests
 	switch {
+	case signed && x.req.Integrity():
+		x.why = "integrity value"
+	case signed && x.up.key == "" && oauth(x.r.Header): // else it is replaced
+		x.why = "OAuth credential"
 	case x.req.Observe:
 		x.why = x.req.Fixed
-	case x.s.cfg.Act:
-	case x.req.Integrity():
-		x.why = "integrity value"
-	case oauth(x.r.Header):
-		x.why = "OAuth credential"
 	}
 	return true
 }
@@ -158,7 +169,7 @@ func (x *exchange) above(key *lane.Key) *lane.Key {
 func (x *exchange) prepare(ctx context.Context) {
 	if x.id.kind == lane.Side || x.req.Text || !x.req.List.Exists() {
 		x.s.stats.side.Add(1)
-		x.gates = x.canGate()
+		x.gates, x.replaces = x.canGate(), x.canReplace()
 		x.count(ctx) // a client's own compaction has the conversation, and what plugins took out of it
 		return
 	}
@@ -186,7 +197,7 @@ func (x *exchange) prepare(ctx context.Context) {
 		x.s.stats.observed.Add(1)
 	case x.req.Fixed != "":
 		x.s.stats.opaque.Add(1)
-		x.gates = x.canGate()
+		x.gates, x.replaces = x.canGate(), x.canReplace()
 		x.opaque(ctx, a)
 	default:
 		x.gates, x.replaces = x.canGate(), x.canReplace()

@@ -41,5 +41,3 @@ func fail(w http.ResponseWriter, p wire.Protocol, status int, message string) {
 	w.WriteHeader(status)
 	_, _ = w.Write(errorBody(p, status, message))
 }
-
-func protocolOf(r *http.Request) (wire.Protocol, bool) { return wire.ProtocolOf(r.URL.Path) }

@@ -15,7 +15,12 @@ import (
 func (x *exchange) finish(ctx context.Context, a *wire.Answer, delivered bool) {
 	x.s.stats.answers.Add(1)
 	if x.ln == nil {
-		x.s.sideBill(x, a)
+		if !x.fetched { // what is fetched may be so several times
+			x.s.sideBill(x, a)
+		}
+		if a.Done && delivered {
+			x.observed(ctx, a)
+		}
 		return
 	}
 	x.ln.Lock()
@@ -32,8 +37,7 @@ func (x *exchange) finish(ctx context.Context, a *wire.Answer, delivered bool) {
 		x.ln.Answer = wire.AnswerKeys(x.proto, a.Blocks)
 	}
 	if x.why == "" {
-		x.afterInference(ctx, at, a)
-		x.observeCalls(ctx, a)
+		x.observed(ctx, a)
 		if len(a.Calls()) == 0 {
 			x.endRun(ctx, at, abi.TerminationNatural)
 		}
@@ -79,27 +83,18 @@ func (s *Server) sideBill(x *exchange, a *wire.Answer) {
 	s.stats.addSide(a.Usage, r.Units(a.Usage), x.s.cfg.Price(x.model))
 }
 
-// afterInference fires the phase of that name for plugins that only observe. What they answer all the same is counted, and has no effect.
-func (x *exchange) afterInference(ctx context.Context, at *attached, a *wire.Answer) {
+// observed fires the phases of an answer for plugins that only observe. What they answer all the same is counted, and has no effect.
+func (x *exchange) observed(ctx context.Context, a *wire.Answer) {
 	rt := x.s.cfg.Runtime
-	if rt == nil || x.replaces || len(rt.Order(abi.AfterInference)) == 0 {
+	if rt == nil || x.why != "" {
 		return
 	}
-	m := a.Message()
-	m.ID = "answer"
-	out, err := rt.Fire(ctx, at.state, phases.Frame{
-		Phase: abi.AfterInference, Run: x.identity(), Step: x.ln.Step, Messages: x.flat(),
-		Response: &abi.Response{Model: a.Model, Message: m, StopReason: a.StopReason(), Usage: a.Usage.ABI()},
-	})
-	if err != nil || out.Response != nil || len(out.Edits) > 0 {
-		x.s.stats.late.Add(1)
+	if !x.replaces && len(rt.Order(abi.AfterInference)) > 0 {
+		if out, err := x.show(ctx, a); err != nil || out.Response != nil || len(out.Edits) > 0 {
+			x.s.stats.late.Add(1)
+		}
 	}
-}
-
-// observeCalls fires the phases of calls for plugins that only observe.
-func (x *exchange) observeCalls(ctx context.Context, a *wire.Answer) {
-	rt := x.s.cfg.Runtime
-	if rt == nil || x.gates || len(rt.Order(abi.ToolGate))+len(rt.Order(abi.BeforeToolExecute)) == 0 {
+	if x.gates || len(rt.Order(abi.ToolGate))+len(rt.Order(abi.BeforeToolExecute)) == 0 {
 		return
 	}
 	for _, o := range a.Calls() {

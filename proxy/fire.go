@@ -13,8 +13,13 @@ import (
 	"github.com/mortise-dev/mortise/thread"
 )
 
+// identity is that of the run; a request without a lane has none, but that of its session.
 func (x *exchange) identity() abi.RunIdentity {
-	return abi.RunIdentity{ThreadID: x.ln.ID, RunID: x.ln.Run, AgentID: x.id.agent, ParentThreadID: x.ln.Parent, Adapter: "proxy", SessionID: x.id.session}
+	id := abi.RunIdentity{AgentID: x.id.agent, Adapter: "proxy", SessionID: x.id.session}
+	if x.ln != nil {
+		id.ThreadID, id.RunID, id.ParentThreadID = x.ln.ID, x.ln.Run, x.ln.Parent
+	}
+	return id
 }
 
 // fire fires the phases that come before an inference. It reports whether something changed that later requests must

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
 // hopByHop are headers of one connection.
@@ -212,7 +214,7 @@ func (s *Server) unreachable(w http.ResponseWriter, r *http.Request, err error) 
 	}
 	s.stats.unreachable.Add(1)
 	s.cfg.Logger.WarnContext(r.Context(), "upstream_unreachable", "error", withoutURL(err))
-	p, _ := protocolOf(r)
+	p, _ := wire.ProtocolOf(r.URL.Path)
 	fail(w, p, http.StatusBadGateway, "mortise: the upstream cannot be reached: "+withoutURL(err).Error())
 }
 

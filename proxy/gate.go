@@ -49,12 +49,19 @@ func (x *exchange) judge(ctx context.Context, o *wire.Out) (v verdict) {
 	return v
 }
 
-// run is what the phases of a call have in common.
-func (x *exchange) frame(p abi.Phase, call *abi.ToolCall) phases.Frame {
-	f := phases.Frame{Phase: p, Call: call, HasTool: x.hasTool, CheckArguments: x.checker(call.Name)}
+// frame is what the phases of an answer have in common.
+func (x *exchange) frame(p abi.Phase) phases.Frame {
+	f := phases.Frame{Phase: p, Run: x.identity(), HasTool: x.hasTool, Messages: x.said}
 	if x.ln != nil {
-		f.Run, f.Step, f.Messages = x.identity(), x.ln.Step, x.flat()
+		f.Step, f.Messages = x.ln.Step, x.flat()
 	}
+	return f
+}
+
+// callFrame is that of a call.
+func (x *exchange) callFrame(p abi.Phase, call *abi.ToolCall) phases.Frame {
+	f := x.frame(p)
+	f.Call, f.CheckArguments = call, x.checker(call.Name)
 	return f
 }
 
@@ -71,7 +78,7 @@ func (x *exchange) gate(ctx context.Context, o *wire.Out, call *abi.ToolCall) ve
 	rt, st := x.s.cfg.Runtime, x.state()
 	var by []string
 	for _, p := range []abi.Phase{abi.ToolGate, abi.BeforeToolExecute} {
-		f := x.frame(p, call)
+		f := x.callFrame(p, call)
 		f.RewrittenBy = by
 		out, err := rt.Fire(ctx, st, f)
 		if err != nil {
@@ -87,7 +94,7 @@ func (x *exchange) gate(ctx context.Context, o *wire.Out, call *abi.ToolCall) ve
 			continue
 		}
 		call.Arguments, by = out.Rewrite.Arguments, append(by, out.Rewrite.By...)
-		f = x.frame(abi.ToolGate, call)
+		f = x.callFrame(abi.ToolGate, call)
 		f.RewrittenBy = by
 		if out, err = rt.Recheck(ctx, st, f); err != nil {
 			return blocked("a plugin failed: " + err.Error())

@@ -58,7 +58,7 @@ func (x *exchange) execute(ctx context.Context, call abi.ToolCall) verdict {
 	if call.Name == recallTool {
 		return x.recall(ctx, call)
 	}
-	f := x.frame(abi.AfterToolExecute, &call)
+	f := x.callFrame(abi.AfterToolExecute, &call)
 	rt, st := x.s.cfg.Runtime, x.state()
 	inv := rt.Invoke(st, f)
 	res, err := x.s.cfg.Tools.CallTool(inv.Context(ctx), call)

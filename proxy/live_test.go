@@ -294,6 +294,9 @@ func TestLive(t *testing.T) { //nolint:paralleltest // one agent at a time: the 
 			if m.n < rounds {
 				t.Errorf("%d rounds of %d", m.n, rounds)
 			}
+			if r.Counts["refused"]+r.Counts["ungated"] > 0 { // of what an agent asks for by itself nothing is
+				t.Errorf("requests are refused for plugins that fail closed: %v", r.Counts)
+			}
 			l := &upstreamLog{t: t, proto: c.proto}
 			for _, b := range m.bodies {
 				l.add(b)

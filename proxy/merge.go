@@ -9,7 +9,7 @@ import (
 
 // continues reports whether the provider is asked again: it called hidden tools alone, or its calls were all removed.
 func (l *relay) continues(p *part) bool {
-	if len(p.removed) == 0 || p.answer.Lost || p.answer.StopReason() == "max_tokens" {
+	if l.x.fetched || len(p.removed) == 0 || p.answer.Lost || p.answer.StopReason() == "max_tokens" {
 		return false
 	}
 	for _, c := range p.answer.Calls() {
@@ -60,11 +60,24 @@ func (l *relay) merged() *wire.Answer {
 	return &last
 }
 
+// notice is what the client reads at the end of an answer whose calls were removed and that cannot be continued.
+func (l *relay) notice(p *part) (text string) {
+	switch {
+	case l.x.fetched:
+		for _, o := range p.answer.Calls() {
+			if v, gone := p.removed[o.ID]; gone {
+				text += "[mortise: " + o.Name + ": " + v.result + "]"
+			}
+		}
+	case len(p.removed) > 0 && len(l.parts) > maxContinued:
+		text = "[mortise: the model called hidden or blocked tools too often in one answer]"
+	}
+	return text
+}
+
 // finish writes the end of the answer.
 func (l *relay) finish(ctx context.Context, p *part) error {
-	stuck := len(p.removed) > 0 && len(l.parts) > maxContinued
-	if stuck {
-		text := "[mortise: the model called hidden or blocked tools too often in one answer]"
+	if text := l.notice(p); text != "" {
 		if err := l.out.events(l.write.Notice(l.shown+len(p.visible()), text)...); err != nil {
 			return err
 		}

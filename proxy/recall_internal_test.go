@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ func TestRecall_foreign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = s.Close(t.Context()) }()
+	t.Cleanup(func() { _ = s.Close(context.Background()) }) // behind the lanes' Unlock, for which it waits
 	lanes := map[string]*exchange{}
 	for _, name := range []string{"mine", "theirs"} {
 		r, err := wire.Parse(wire.Messages, []byte(`{"model":"m","messages":[{"role":"user","content":"0"},{"role":"assistant","content":"1"},{"role":"user","content":"2"},{"role":"assistant","content":"3"}]}`))

@@ -82,7 +82,7 @@ func (x *exchange) transformStream(ctx context.Context, w http.ResponseWriter, r
 
 // current is the body that was sent.
 func (x *exchange) current() []byte {
-	if x.acted {
+	if x.acted || x.req == nil {
 		return x.body
 	}
 	return x.req.Body

@@ -77,6 +77,15 @@ func (u *upstream) url(r *http.Request) string {
 	return out
 }
 
+// target is the path of a request there, without escapes.
+func (u *upstream) target() string {
+	path, err := url.PathUnescape(u.path)
+	if err != nil {
+		path = u.path
+	}
+	return strings.TrimSuffix(u.base.Path, "/") + path
+}
+
 // authorize sets the operator's key, if there is one.
 func (u *upstream) authorize(h http.Header) {
 	switch {

@@ -44,6 +44,7 @@ type shared struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	closed atomic.Bool
+	told   sync.Map // kinds of requests of which it was logged that plugins do not see them
 }
 
 // New checks a config and returns a server. The caller closes it.
@@ -76,6 +77,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 func (s *Server) logScope(ctx context.Context) {
 	if rt := s.cfg.Runtime; rt != nil && rt.CanRewrite() {
 		s.cfg.Logger.WarnContext(ctx, "proxy_provider_tools_not_gated", "hint", "tools that run at the provider, as web search, are seen by gates and not blocked: switch them off in the agent")
+	}
+	if plugin := s.failsClosed(); plugin != "" {
+		s.cfg.Logger.InfoContext(ctx, "proxy_refuses_ungated", "plugin", plugin, "hint", "what plugins cannot see, as batches and files, is refused: "+hintUngated)
 	}
 }
 
@@ -145,7 +149,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.stats.active.Add(1)
 	defer s.stats.active.Add(-1)
 	defer s.recovered(r)
-	p, counts := wire.ProtocolOf(r.URL.Path)
+	p, _ := wire.ProtocolOf(r.URL.Path)
 	if hint := s.admit(r); hint != "" {
 		fail(w, p, http.StatusForbidden, "mortise: "+hint)
 		return
@@ -160,11 +164,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, p, http.StatusBadGateway, "mortise: "+err.Error())
 		return
 	}
-	if r.Method != http.MethodPost || p == "" {
-		s.pass(w, r, up, r.Body, r.ContentLength)
+	p, counts := wire.ProtocolOf(up.target())
+	if r.Method == http.MethodPost && p != "" {
+		s.model(w, r, up, p, counts)
 		return
 	}
-	s.model(w, r, up, p, counts)
+	s.other(w, r, up)
 }
 
 // recovered breaks off the answer to a request that panicked.

@@ -27,10 +27,14 @@ func (x *exchange) count(ctx context.Context) {
 			ln.Unlock()
 		}
 	}
-	if x.s.closedAt(abi.BeforeInference, abi.AfterToolExecute) != "" {
+	if x.s.cfg.Runtime != nil {
 		x.ln, x.fresh = &lane.Lane{State: &st}, upTo(known, x.items)
 		defer func() { x.ln = nil }()
-		x.actOnTexts(ctx, x.attach())
+		x.messages()
+		if x.s.closedAt(abi.BeforeInference, abi.AfterToolExecute) != "" {
+			x.actOnTexts(ctx, x.attach())
+		}
+		x.said = x.flat()
 	}
 	x.apply(&st, &x.s.stats.counted)
 }
@@ -39,10 +43,6 @@ func (x *exchange) count(ctx context.Context) {
 // count that they replace.
 func (x *exchange) actOnTexts(ctx context.Context, a *attached) {
 	rt := x.s.cfg.Runtime
-	if rt == nil {
-		return
-	}
-	x.messages()
 	_, err := x.results(ctx, a, x.edits)
 	if err == nil && len(rt.Order(abi.BeforeInference)) > 0 {
 		var out phases.Outcome
@@ -60,7 +60,10 @@ func (x *exchange) opaque(ctx context.Context, a *attached) {
 	x.ln.Messages = nil
 	x.ln.Edits, x.ln.Swap, x.ln.Grafts = nil, nil, nil
 	x.fresh = upTo(0, x.items)
-	x.actOnTexts(ctx, a)
+	if x.s.cfg.Runtime != nil {
+		x.messages()
+		x.actOnTexts(ctx, a)
+	}
 	x.apply(&lane.State{Edits: x.ln.Edits}, &x.s.stats.acted)
 }
 

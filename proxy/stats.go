@@ -11,7 +11,7 @@ import (
 
 // counters are what happened.
 type counters struct {
-	requests, active, answers, acted, observed, opaque, side, unread                                                               atomic.Int64
+	requests, active, answers, acted, observed, opaque, side, unread, ungated                                                      atomic.Int64
 	refused, removed, rewritten, replaced, hidden, continued, late                                                                 atomic.Int64
 	panics, storeFailures, unreachable, upstreamErrors, cuts                                                                       atomic.Int64
 	compactions, compactionsFailed, compactionsRefused, swaps, overflows, counted, dropped, compacting, fellBack, clientKeyRefused atomic.Int64
@@ -78,7 +78,7 @@ func (s *Server) Report() *Report {
 	r := &Report{Counts: map[string]int64{}}
 	for name, n := range map[string]*atomic.Int64{
 		"requests": &c.requests, "active": &c.active, "answers": &c.answers, "acted": &c.acted, "observed_only": &c.observed,
-		"opaque": &c.opaque, "side": &c.side, "unread": &c.unread, "refused": &c.refused, "calls_removed": &c.removed,
+		"opaque": &c.opaque, "side": &c.side, "unread": &c.unread, "ungated": &c.ungated, "refused": &c.refused, "calls_removed": &c.removed,
 		"calls_rewritten": &c.rewritten, "answers_replaced": &c.replaced, "hidden_calls": &c.hidden, "continued": &c.continued, "late_effects": &c.late,
 		"panics": &c.panics, "store_failures": &c.storeFailures, "unreachable": &c.unreachable, "upstream_errors": &c.upstreamErrors,
 		"cuts": &c.cuts, "compactions": &c.compactions, "compactions_failed": &c.compactionsFailed,

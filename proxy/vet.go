@@ -15,20 +15,26 @@ import (
 // canReplace reports whether a plugin may replace the model's answer, which is held until it has seen all of it.
 func (x *exchange) canReplace() bool {
 	rt := x.s.cfg.Runtime
-	return rt != nil && x.ln != nil && x.why == "" && rt.Transforms(abi.AfterInference)
+	return rt != nil && x.why == "" && rt.Transforms(abi.AfterInference)
+}
+
+// show fires after_inference, and returns what plugins make of the answer. The lane, if any, is locked.
+func (x *exchange) show(ctx context.Context, a *wire.Answer) (phases.Outcome, error) {
+	m := a.Message()
+	m.ID = "answer"
+	f := x.frame(abi.AfterInference)
+	f.Response = &abi.Response{Model: a.Model, Message: m, StopReason: a.StopReason(), Usage: a.Usage.ABI()}
+	return x.s.cfg.Runtime.Fire(ctx, x.state(), f)
 }
 
 // vet shows an answer to the plugins at after_inference, and returns what the client gets of it instead: its blocks, or nil for the answer as
 // it is. The error is that of a plugin whose failure refuses the answer.
 func (x *exchange) vet(ctx context.Context, a *wire.Answer) ([]wire.Out, error) {
-	x.ln.Lock()
-	defer x.ln.Unlock()
-	m := a.Message()
-	m.ID = "answer"
-	out, err := x.s.cfg.Runtime.Fire(ctx, x.attach().state, phases.Frame{
-		Phase: abi.AfterInference, Run: x.identity(), Step: x.ln.Step, Messages: x.flat(), HasTool: x.hasTool,
-		Response: &abi.Response{Model: a.Model, Message: m, StopReason: a.StopReason(), Usage: a.Usage.ABI()},
-	})
+	if x.ln != nil {
+		x.ln.Lock()
+		defer x.ln.Unlock()
+	}
+	out, err := x.show(ctx, a)
 	if err != nil {
 		if hook, ok := errors.AsType[*phases.HookError](err); ok {
 			x.s.stats.refused.Add(1)
@@ -37,6 +43,7 @@ func (x *exchange) vet(ctx context.Context, a *wire.Answer) ([]wire.Out, error) 
 		x.s.stats.late.Add(1)
 		return nil, nil
 	}
+	var m abi.Message
 	switch {
 	case out.Stop != nil:
 		x.s.stats.replaced.Add(1)

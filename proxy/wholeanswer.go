@@ -100,6 +100,12 @@ func (x *exchange) wholeParts(ctx context.Context, a *wire.Answer, body []byte) 
 			return l.parts, nil, true
 		}
 		if !l.continues(p) {
+			if text := l.notice(p); text != "" {
+				o := wire.NewText(text)
+				o.Index = len(a.Blocks)
+				o.SetRaw(x.proto)
+				a.Blocks = append(a.Blocks, o)
+			}
 			return l.parts, body, changed
 		}
 		x.s.stats.continued.Add(1)
@@ -116,7 +122,7 @@ func (x *exchange) wholeParts(ctx context.Context, a *wire.Answer, body []byte) 
 
 // vetWhole has plugins see a part of an answer before its calls are judged.
 func (x *exchange) vetWhole(ctx context.Context, a *wire.Answer, changed *bool) {
-	if !x.replaces || a.Failed || a.Unclear != "" {
+	if !x.replaces || a.Unclear != "" || len(a.Blocks) == 0 && !a.Done { // an error, or an answer to fetch later
 		return
 	}
 	blocks, err := x.vet(ctx, a)

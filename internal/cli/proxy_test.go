@@ -115,6 +115,7 @@ func TestProxy_config(t *testing.T) {
 		"proxy:\n  listen: 0.0.0.0:1\n":                                  "there is no token",
 		"proxy:\n  admin: 0.0.0.0:1\n":                                   "proxy.admin",
 		"proxy:\n  anthropic:\n    url: ftp://x\n":                       "Anthropic",
+		"proxy:\n  ungated: [v1/files]\n":                                "proxy.ungated",
 		"proxy:\n  openai:\n    key:\n      value: sk-secret-12345678\n": "does not belong in the config",
 	} {
 		cmd := proxyCommand(t)

@@ -179,6 +179,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"ProxyConfig.ChatGPT":         "Where requests of Codex with a ChatGPT login go.",
 	"ProxyConfig.Token":           "What clients must send as X-Mortise-Token. Needed beyond loopback.",
 	"ProxyConfig.ActOnSigned":     "Let plugins act on requests with an integrity value of the client or an OAuth credential. Default: false, such requests are only observed.",
+	"ProxyConfig.Ungated":         "Paths that pass although a plugin fails closed and cannot see them, as /v1/files/*; a * is one part of a path. Default: none.",
 	"ProxyConfig.StoreOff":        "Keep no conversation, whatever the store.",
 	"ProxyConfig.Keep":            "How long a conversation is kept that is not used. Default: 720h.",
 	"ProxyConfig.ClientKeyTokens": "Tokens for which models with client_key may be asked within an hour with the API key of one client. Default: 0, none.",

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path"
+	"strings"
 )
 
 // ProxyConfig is about mortise proxy. Plugins, compaction and store are those of the whole config.
@@ -20,6 +22,8 @@ type ProxyConfig struct {
 	Token KeyConfig `yaml:"token"`
 	// ActOnSigned lets plugins act on requests with an integrity value of the client or an OAuth credential.
 	ActOnSigned bool `yaml:"act_on_signed"`
+	// Ungated are patterns of paths that pass although a plugin fails closed and cannot see them.
+	Ungated []string `yaml:"ungated"`
 	// StoreOff keeps no conversation, whatever the store. Keep is how long one is kept that is not used, 720h when 0.
 	StoreOff bool     `yaml:"store_off"`
 	Keep     Duration `yaml:"keep"`
@@ -72,6 +76,11 @@ func (c *ProxyConfig) validate() error {
 		}
 		if k.key.Env != "" && k.key.File != "" {
 			errs = append(errs, fmt.Errorf("proxy.%s: names both env and file; name one", k.name))
+		}
+	}
+	for _, pattern := range c.Ungated {
+		if _, err := path.Match(pattern, ""); err != nil || !strings.HasPrefix(pattern, "/") {
+			errs = append(errs, fmt.Errorf("proxy.ungated: %.100q is no pattern of a path; write one as /v1/files/*", pattern))
 		}
 	}
 	if c.ClientKeyTokens < 0 {

@@ -56,7 +56,7 @@ func (c *Setup) ProxyConfig(parts *Parts, records *thread.Recorder) (cfg proxy.C
 	if err := errors.Join(errs[:]...); err != nil {
 		return cfg, err
 	}
-	cfg.Act, cfg.Keep, cfg.ClientTokens = p.ActOnSigned, time.Duration(p.Keep), p.ClientKeyTokens
+	cfg.Act, cfg.Ungated, cfg.Keep, cfg.ClientTokens = p.ActOnSigned, p.Ungated, time.Duration(p.Keep), p.ClientKeyTokens
 	if c.Home != nil && !p.StoreOff {
 		cfg.Store, cfg.Listed = c.Home.Store, listing{}
 	} else {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"path"
 	"strings"
 )
 
@@ -15,18 +16,20 @@ const (
 	Chat      Protocol = "openai.chat"
 )
 
-// ProtocolOf returns the protocol of a path, and whether the request only counts tokens.
-func ProtocolOf(path string) (p Protocol, counts bool) {
+// ProtocolOf returns the protocol of a path that has no escapes, and whether the answer is none of a model to the conversation: a count of tokens,
+// or what the provider makes of it for the client to send instead. Servers may take other spellings of a path for it.
+func ProtocolOf(at string) (p Protocol, counts bool) {
+	at = strings.ToLower(path.Clean("/" + at))
 	switch {
-	case strings.HasSuffix(path, "/v1/messages"):
+	case strings.HasSuffix(at, "/v1/messages"):
 		return Messages, false
-	case strings.HasSuffix(path, "/v1/messages/count_tokens"):
+	case strings.HasSuffix(at, "/v1/messages/count_tokens"):
 		return Messages, true
-	case strings.HasSuffix(path, "/responses"):
+	case strings.HasSuffix(at, "/responses"):
 		return Responses, false
-	case strings.HasSuffix(path, "/responses/input_tokens"):
+	case strings.HasSuffix(at, "/responses/input_tokens"), strings.HasSuffix(at, "/responses/compact"):
 		return Responses, true
-	case strings.HasSuffix(path, "/chat/completions"):
+	case strings.HasSuffix(at, "/chat/completions"):
 		return Chat, false
 	}
 	return "", false
@@ -213,7 +216,7 @@ func (r *Request) fixed() {
 		r.Fixed = "there is no conversation in the body"
 	case r.Protocol == Responses && (has("previous_response_id") || has("conversation")):
 		r.Fixed = "the provider keeps the history"
-	case r.Protocol == Responses && string(r.Top["background"].Of(b)) == "true":
+	case r.Protocol == Responses && has("background") && string(r.Top["background"].Of(b)) != "false":
 		r.Fixed = "the answer is fetched later"
 	case r.Protocol == Chat && has("n") && string(r.Top["n"].Of(b)) != "1":
 		r.Fixed, r.Observe = "there are several answers", true
