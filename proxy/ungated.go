@@ -14,16 +14,16 @@ import (
 
 const hintUngated = "list paths that are to pass all the same under proxy.ungated"
 
-// other forwards a request that asks no model. A plugin that fails closed refuses it, unless it has no content and its answer none of a model:
-// a batch, a file or a stored conversation would pass what the plugin has to see.
+// other forwards a request that asks no model. A plugin that fails closed refuses what would take around it what it has to see: a batch, a
+// file, a stored conversation.
 func (s *Server) other(w http.ResponseWriter, r *http.Request, up *upstream) {
 	ctx, bare := r.Context(), r.ContentLength == 0
-	asked := clean(r.URL.Path)
-	if p := fetches(r.Method, strings.ToLower(clean(up.target()))); p != "" && bare && s.cfg.Runtime != nil {
+	asked, target := clean(r.URL.Path), strings.ToLower(clean(up.target()))
+	if p := fetches(r.Method, target); p != "" && bare && s.cfg.Runtime != nil {
 		s.fetch(w, r, up, p)
 		return
 	}
-	if !bare || !harmless(r.Method, asked) {
+	if concealed(target) && (!bare || !slices.Contains([]string{http.MethodHead, http.MethodOptions, http.MethodDelete}, r.Method)) {
 		what := r.Method + " " + r.URL.Path
 		allowed := slices.ContainsFunc(s.cfg.Ungated, func(pattern string) bool {
 			ok, _ := path.Match(pattern, asked)
@@ -46,13 +46,18 @@ func clean(at string) string {
 	return path.Clean("/" + at)
 }
 
-// harmless reports whether a request without a body gets nothing that a model wrote.
-func harmless(method, asked string) bool {
-	switch method {
-	case http.MethodHead, http.MethodOptions, http.MethodDelete:
+// concealed reports whether requests to a path, in lower case, may have content for a model, or their answers what one wrote, in a form that is not read
+// here: of the APIs of Anthropic, OpenAI and Google. Other paths pass.
+func concealed(target string) bool {
+	if target == "" || strings.Contains(target, "generatecontent") {
 		return true
-	case http.MethodGet:
-		return asked == "/" || strings.Contains(asked+"/", "/models/")
+	}
+	names := []string{"messages", "complet", "responses", "batches", "files", "uploads", "conversations", "assistants", "threads", "realtime"}
+	for part := range strings.SplitSeq(target, "/") {
+		part = strings.TrimSpace(part)
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(part, name) }) {
+			return true
+		}
 	}
 	return false
 }

@@ -183,7 +183,6 @@ func ungatedPaths() [][3]string {
 		{http.MethodPost, "/v1/responses/r/cancel", hello},
 		{http.MethodGet, "/v1/chat/completions/c", ""},
 		{http.MethodPost, "/to/other/v1beta/models/x:generateContent", "{}"},
-		{http.MethodPost, "/", hello},
 	}
 }
 
@@ -199,6 +198,10 @@ func TestUngated(t *testing.T) {
 		{http.MethodGet, "/v1/models/org/m", ""},
 		{http.MethodOptions, "/v1/messages", ""},
 		{http.MethodDelete, "/v1/responses/r", ""},
+		{http.MethodPost, "/", hello},
+		{http.MethodPost, "/v1/embeddings", `{"model":"m","input":"hello"}`},
+		{http.MethodPost, "/api/event_logging/batch", `{"events":[]}`},
+		{http.MethodGet, "/v1/organizations/o/usage", ""},
 	}
 	up := newTape(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -224,7 +227,7 @@ func TestUngated(t *testing.T) {
 			if !strings.Contains(text, "plugin guard") || !strings.Contains(path, "%") && !strings.Contains(text, c[0]+" "+path) || !strings.Contains(text, "proxy.ungated") {
 				t.Errorf("%s: %s %s: %s", name, c[0], c[1], got)
 			}
-			if anthropic := path == "/" || strings.Contains(path, "/v1/messages"); anthropic != contains(got, `"permission_error"`) {
+			if anthropic := strings.Contains(path, "/v1/messages"); anthropic != contains(got, `"permission_error"`) {
 				t.Errorf("%s: another protocol's shape: %s", c[1], got)
 			}
 		}
