@@ -129,11 +129,11 @@ func (x *exchange) parse() bool {
 	}
 	x.model, x.stream, x.items = x.req.Model, x.req.Stream, len(x.req.Items)
 	x.id = identify(x.r.Header, x.req)
-	signed := !x.s.cfg.Act && x.proto == wire.Messages // other APIs have no such requests
+	act, messages := x.s.cfg.Act, x.proto == wire.Messages
 	switch {
-	case signed && x.req.Integrity():
+	case !act && messages && x.req.Integrity():
 		x.why = "integrity value"
-	case signed && x.up.key == "" && oauth(x.r.Header): // else it is replaced
+	case !act && x.up.key == "" && oauth(x.r.Header, messages): // else it is replaced
 		x.why = "OAuth credential"
 	case x.req.Observe:
 		x.why = x.req.Fixed

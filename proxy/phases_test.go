@@ -420,7 +420,12 @@ func TestObserved(t *testing.T) {
 	if sent, _ := up.last(); !contains(sent, "lookup") {
 		t.Errorf("sent %s", sent)
 	}
-	if n := s.Report().Counts["observed_only"]; n != 2 {
+	body = `{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"bash"}}]}`
+	post(t, s.url+"/v1/chat/completions", body, "Authorization", "Bearer sk-ant-oat01-x")
+	if sent, _ := up.last(); string(sent) != body {
+		t.Errorf("sent %s", sent)
+	}
+	if n := s.Report().Counts["observed_only"]; n != 3 {
 		t.Errorf("%d were observed only", n)
 	}
 }

@@ -108,9 +108,9 @@ func (s *Server) credential(h http.Header) string {
 	return hex.EncodeToString(m.Sum(nil)[:12])
 }
 
-// oauth reports whether a request has an OAuth credential.
-func oauth(h http.Header) bool {
-	if strings.Contains(strings.Join(h.Values("Anthropic-Beta"), ","), "oauth-") {
+// oauth reports whether a request has an OAuth credential. The header of betas says so for Anthropic's messages alone.
+func oauth(h http.Header, messages bool) bool {
+	if messages && strings.Contains(strings.Join(h.Values("Anthropic-Beta"), ","), "oauth-") {
 		return true
 	}
 	if h.Get(accountHeader) != "" {

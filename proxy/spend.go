@@ -124,7 +124,7 @@ func (x *exchange) clientKey() *clientKey {
 // personal reports whether a request has a credential of a login, which is no API key.
 func personal(h http.Header) bool {
 	bearer, _ := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
-	return oauth(h) || h.Get(accountHeader) != "" || strings.HasPrefix(bearer, "eyJ") && strings.Count(bearer, ".") == 2
+	return oauth(h, true) || h.Get(accountHeader) != "" || strings.HasPrefix(bearer, "eyJ") && strings.Count(bearer, ".") == 2
 }
 
 // rateLimited notes that a provider has refused a key's requests for a while: it is not used for compactions again.
