@@ -7,9 +7,10 @@
 //
 // # Processes
 //
-// A [Mailbox] is the part of one process: it takes requests, and between [Mailbox.Start] and [Mailbox.Stop] it executes what is due, whichever
-// process queued it. A program with a scheduler of its own calls [Mailbox.Poll] instead. It is notified of what others queue, and polls the store besides. A thread that fails, since its records are damaged or
-// the store has trouble with it, is set aside for a while: it keeps neither the others nor a start back.
+// A [Mailbox] is the part of one process: it takes requests, and between [Mailbox.Start] and [Mailbox.Stop] it executes what is due,
+// whichever process queued it. A program with a scheduler of its own calls [Mailbox.Poll] instead. It is notified of what others queue, and
+// polls the store besides. A thread that fails, since its records are damaged or the store has trouble with it, is set aside for a while: it
+// keeps neither the others nor a start back.
 //
 // # Events
 //
