@@ -18,9 +18,10 @@ func (s *Set) Renew(ctx context.Context, h *host.Host, entries []Entry, kept []s
 	next := &Set{host: h}
 	var failures []error
 	seen := make(map[string]bool, len(entries))
+	modules := loadModules(ctx, h, entries, func(i int) bool { return kept[i] == "" && !entries[i].Disabled })
 	for i, e := range entries {
 		if kept[i] == "" {
-			failures = append(failures, next.add(ctx, i, e, seen))
+			failures = append(failures, next.add(ctx, i, e, modules[i], seen))
 			continue
 		}
 		at := slices.IndexFunc(s.plugins, func(p *Plugin) bool { return p.shape.Name == kept[i] })
@@ -38,14 +39,14 @@ func (s *Set) Renew(ctx context.Context, h *host.Host, entries []Entry, kept []s
 	return next, errors.Join(failures...)
 }
 
-// add loads an entry, and notes what became of it.
-func (s *Set) add(ctx context.Context, i int, e Entry, seen map[string]bool) error {
+// add takes the module of an entry, and notes what became of it.
+func (s *Set) add(ctx context.Context, i int, e Entry, l loaded, seen map[string]bool) error {
 	name := cmp.Or(e.Name, e.Module.Name, fmt.Sprintf("plugin %d", i+1))
 	if e.Disabled {
 		s.entries = append(s.entries, outcome{status: Status{Name: name, State: StateSkipped, Reason: "disabled in the config"}})
 		return nil
 	}
-	out, err := s.load(ctx, e, seen)
+	out, err := s.take(ctx, e, l, seen)
 	if err != nil {
 		out.status.Name = cmp.Or(out.status.Name, name)
 		out.status.State, out.status.Reason, out.status.Err = StateFailed, err.Error(), err

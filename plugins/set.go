@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -72,25 +74,50 @@ type outcome struct {
 	status Status
 }
 
-// Load loads the entries in their order. When any of them fails, the error
+// Load loads the entries, some at once, into a Set that has them in their order. When any of them fails, the error
 // joins one sentence for each failure; the Set is returned all the same, holds
 // what did load, and must be closed.
 func Load(ctx context.Context, h *host.Host, entries []Entry) (*Set, error) {
-	s := &Set{host: h}
-	var failures []error
-	seen := make(map[string]bool, len(entries))
-	for i, e := range entries {
-		failures = append(failures, s.add(ctx, i, e, seen))
-	}
-	return s, errors.Join(failures...)
+	return (&Set{}).Renew(ctx, h, entries, make([]string, len(entries)))
 }
 
-func (s *Set) load(ctx context.Context, e Entry, seen map[string]bool) (outcome, error) {
-	e.Module.Name = cmp.Or(e.Module.Name, e.Name)
-	m, err := s.host.Load(ctx, granting(e.Module))
-	if err != nil {
-		return outcome{status: Status{Name: e.Name}}, guest.Explain(ctx, s.host, e.Module, err)
+// loaded is a module, or why there is none.
+type loaded struct {
+	module *host.Module
+	err    error
+}
+
+// loadModules loads those of the entries that are chosen, as many at once as there are processors.
+func loadModules(ctx context.Context, h *host.Host, entries []Entry, chosen func(int) bool) []loaded {
+	out := make([]loaded, len(entries))
+	places := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var all sync.WaitGroup
+	for i := range entries {
+		if !chosen(i) {
+			continue
+		}
+		all.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			spec := entries[i].Module
+			spec.Name = cmp.Or(spec.Name, entries[i].Name)
+			m, err := h.Load(ctx, granting(spec))
+			if err != nil {
+				err = guest.Explain(ctx, h, spec, err)
+			}
+			out[i] = loaded{m, err}
+		})
 	}
+	all.Wait()
+	return out
+}
+
+// take makes a plugin of a module that was loaded.
+func (s *Set) take(ctx context.Context, e Entry, l loaded, seen map[string]bool) (outcome, error) {
+	if l.err != nil {
+		return outcome{status: Status{Name: e.Name}}, l.err
+	}
+	m := l.module
 	p, status, err := admit(ctx, m, e, seen)
 	if err != nil {
 		// No run will call it, so it need not stay in memory.

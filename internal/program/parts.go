@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
@@ -61,10 +62,13 @@ func Assemble(ctx context.Context, cfg *Setup, logger *slog.Logger, o Observer) 
 	if err != nil {
 		return out, exit.With(exit.Config, err)
 	}
+	var policies sync.WaitGroup
+	var toolErr, policyErr error
+	policies.Go(func() { policyErr = out.loadPolicies(ctx) })
 	out.Set, err = plugins.Load(ctx, out.Host, out.Entries)
-	var toolErr error
 	out.Tools, toolErr = out.Set.Tools()
-	if err := errors.Join(err, toolErr, out.loadPolicies(ctx)); err != nil {
+	policies.Wait()
+	if err := errors.Join(err, toolErr, policyErr); err != nil {
 		return out, WithModule(err)
 	}
 	_, err = out.Phases(nil, logger) // so that a cycle is reported before anything runs
@@ -259,7 +263,10 @@ func compileProcess() *host.CompileProcess {
 
 // compileLine names the module that is being compiled, since that takes seconds the first time.
 func compileLine(say func(format string, args ...any)) func(host.CompileInfo) {
+	var mu sync.Mutex // modules are loaded at once
 	return func(i host.CompileInfo) {
+		mu.Lock()
+		defer mu.Unlock()
 		switch {
 		case say == nil || i.Cached || i.Err != nil:
 		case !i.Done:
