@@ -26,7 +26,7 @@ help: ## list the targets
 # Runs all tests with these flags, and lists those that were skipped, of which go test says nothing.
 SKIPPED := $(CURDIR)/bin/skipped
 tests = @mkdir -p bin; rm -f $(SKIPPED); echo "$(GO) test $(1)"; \
-	MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(1) $(2); code=$$?; $(list-skipped); test $$code = 0 || exit $$code
+	MORTISE_SKIPPED=$(SKIPPED) $(or $(TEST),$(GO) test) $(1) $(2); code=$$?; $(list-skipped); test $$code = 0 || exit $$code
 list-skipped = if test -s $(SKIPPED); then echo "SKIPPED:"; sort -u $(SKIPPED) | sed 's/^/  /'; else echo "no test was skipped"; fi
 
 # The demo compiles what its speed does not depend on without optimization, and lets the compiler use more memory: in half the time.
@@ -45,7 +45,7 @@ test: ## run the tests, without the race detector and those that take long (make
 	$(call tests,-short $(QUICK),./...)
 
 .PHONY: check
-check: build lint tidy generated guests-check wat-check c-check test-plain test-race live modules parity bench-once release-check clean-tree ## all that CI runs
+check: build lint tidy generated guests-check wat-check c-check test-plain test-race live modules bench-once release-check clean-tree ## all that CI runs
 
 .PHONY: build
 build: ## build, and type-check for the other platforms that are promised
@@ -108,7 +108,8 @@ warm: ## compile the guests into the caches of the tests, which takes ten times 
 PLAIN := ./internal/archtest ./internal/cli ./internal/guestbuild ./internal/wasm/... ./summarizers/bundled ./compaction/eval/... ./compaction/ledger ./llm/transcript
 
 .PHONY: test-plain
-test-plain: ## run all tests whole, those that take long included, without the race detector
+test-plain: TEST := $(GO) run ./internal/parity --
+test-plain: ## run all tests whole, those that take long included, without the race detector, and count the specified behaviours
 	$(call tests,$(QUICK) -shuffle=on -timeout 20m,./...)
 
 .PHONY: test-race

@@ -4,6 +4,9 @@
 // A line is behaviour, package, test name and, where the behaviour differs on
 // purpose, "differs: why", separated by tabs. A test that fails, is skipped or does not
 // exist is an error.
+//
+// With arguments it runs go test with these instead, prints what go test would, and
+// checks the list against all that passed.
 package main
 
 import (
@@ -37,7 +40,7 @@ func main() {
 	spec := flag.String("spec", "../shared/spec/parity.tsv", "the list of behaviours to be shown, checked if it is there")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, *file, *spec)
+	err := run(ctx, os.Stdout, *file, *spec, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "parity:", err)
@@ -45,7 +48,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out io.Writer, file, spec string) error {
+func run(ctx context.Context, out io.Writer, file, spec string, args []string) error {
 	lines, err := read(file)
 	if err != nil {
 		return err
@@ -53,7 +56,10 @@ func run(ctx context.Context, out io.Writer, file, spec string) error {
 	if err := known(lines, spec); err != nil {
 		return err
 	}
-	passed, failed := runTests(ctx, lines)
+	if len(args) == 0 {
+		args = testsOf(lines)
+	}
+	passed, failed := runTests(ctx, out, args)
 	var missing []error
 	for _, l := range lines {
 		if !passed[l.pkg+"\t"+l.test] {
@@ -117,8 +123,8 @@ func known(lines []line, spec string) error {
 	return nil
 }
 
-// runTests runs the tests of all packages that are named, and returns those that passed, by package and name.
-func runTests(ctx context.Context, lines []line) (passed map[string]bool, err error) {
+// testsOf are the arguments of go test for all tests that are named.
+func testsOf(lines []line) []string {
 	var names, packages []string
 	for _, l := range lines {
 		name, _, _ := strings.Cut(l.test, "/")
@@ -126,8 +132,16 @@ func runTests(ctx context.Context, lines []line) (passed map[string]bool, err er
 	}
 	slices.Sort(names)
 	slices.Sort(packages)
-	args := []string{"test", "-json", "-ldflags=-w", "-vet=off", "-run", "^(" + strings.Join(slices.Compact(names), "|") + ")$"}
-	cmd := exec.CommandContext(ctx, "go", append(args, slices.Compact(packages)...)...)
+	args := []string{"-ldflags=-w", "-vet=off", "-run", "^(" + strings.Join(slices.Compact(names), "|") + ")$"}
+	return append(args, slices.Compact(packages)...)
+}
+
+// event is a line of go test -json.
+type event struct{ Action, Package, Test, Output string }
+
+// runTests runs go test, and returns the tests that passed, by package and name. What packages say is printed, and what tests say that fail.
+func runTests(ctx context.Context, out io.Writer, args []string) (passed map[string]bool, err error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr
 	output, err := cmd.StdoutPipe()
 	if err == nil {
@@ -139,18 +153,21 @@ func runTests(ctx context.Context, lines []line) (passed map[string]bool, err er
 	passed = map[string]bool{}
 	said := map[string]string{}
 	for decoder := json.NewDecoder(output); ; {
-		var event struct{ Action, Package, Test, Output string }
-		if decoder.Decode(&event) != nil {
+		var e event
+		if decoder.Decode(&e) != nil {
 			return passed, cmd.Wait()
 		}
-		at := strings.TrimPrefix(event.Package, module) + "\t" + event.Test
-		switch event.Action {
-		case "pass":
+		at := strings.TrimPrefix(e.Package, module) + "\t" + e.Test
+		switch {
+		case e.Action == "build-output", e.Action == "output" && e.Test == "" && e.Output != "PASS\n":
+			fmt.Fprint(out, e.Output)
+		case e.Action == "output" && !strings.HasPrefix(e.Output, "=== "):
+			said[at] += e.Output
+		case e.Action == "fail":
+			fmt.Fprint(out, said[at])
+		case e.Action == "pass":
 			passed[at] = true
-		case "output":
-			said[at] += event.Output
-		case "fail":
-			fmt.Fprint(os.Stderr, said[at])
+			delete(said, at)
 		}
 	}
 }
