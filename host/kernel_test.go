@@ -48,7 +48,7 @@ func TestKernel_allocator(t *testing.T) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("kernel_ops"), Limits: host.Limits{Timeout: 10 * time.Minute}})
 		seeds, again := uint64(40), uint32(3000)
-		if testing.Short() { // go-sdk's kernel takes a hundred times as long as ours
+		if e != "native" || testing.Short() { // go-sdk's kernel takes a hundred times as long as ours
 			seeds, again = 8, 400
 		}
 		for seed := range seeds {

@@ -43,5 +43,5 @@ func TestViews_killed(t *testing.T) {
 	testskip.Long(t)
 	testskip.Plain(t)
 	url := serve(t).ClientURL()
-	viewtest.TestKilled(t, openNamed, func(*testing.T) string { return newStream() + " " + url }, 90*time.Second)
+	viewtest.TestKilled(t, openNamed, func(*testing.T) string { return newStream() + " " + url }, 45*time.Second)
 }

@@ -32,5 +32,5 @@ func openNamed(ctx context.Context, path string) (store.Store, func(context.Cont
 func TestViews_killed(t *testing.T) {
 	t.Parallel()
 	testskip.Long(t)
-	viewtest.TestKilled(t, openNamed, fresh, time.Duration(testskip.Rounds(90, 15))*time.Second)
+	viewtest.TestKilled(t, openNamed, fresh, time.Duration(testskip.Rounds(45, 15))*time.Second)
 }
