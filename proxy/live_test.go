@@ -259,7 +259,8 @@ func pi(path, api, model string) func(url, home string) *exec.Cmd {
 
 // The real agents work through sixty rounds of large outputs: nothing is refused, and they do not compact by
 // themselves, as Claude Code does without the proxy (acceptance 13 to 15, F26).
-func TestLive(t *testing.T) { //nolint:paralleltest // one agent at a time: the machine is small
+func TestLive(t *testing.T) {
+	t.Parallel()
 	rounds := liveRounds()
 	name := func(tool string, args func(n int) map[string]any) func(int) abi.ToolCall {
 		return func(n int) abi.ToolCall {
@@ -270,7 +271,7 @@ func TestLive(t *testing.T) { //nolint:paralleltest // one agent at a time: the 
 		return func(n int) map[string]any { return map[string]any{key: bigCommand(n)} }
 	}
 	codexArgs := func(n int) map[string]any { return map[string]any{"cmd": bigCommand(n), "max_output_tokens": 10_000} }
-	for _, c := range []struct { //nolint:paralleltest // see above
+	for _, c := range []struct {
 		name, agent string
 		proto       wire.Protocol
 		tool        func(int) abi.ToolCall
@@ -285,6 +286,7 @@ func TestLive(t *testing.T) { //nolint:paralleltest // one agent at a time: the 
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			path := agents.Path(t, c.agent)
 			m := &liveModel{t: t, rounds: rounds, tool: c.tool}
 			r, bills, bad := live(t, m, &proxy.Config{Compaction: policy(), Store: memstore.New(), Runtime: runtimeOf(t, watching{})}, c.run(path))
@@ -314,6 +316,7 @@ func TestLive(t *testing.T) { //nolint:paralleltest // one agent at a time: the 
 		})
 	}
 	t.Run("control", func(t *testing.T) {
+		t.Parallel()
 		path := agents.Path(t, agents.Claude)
 		m := &liveModel{t: t, rounds: rounds, tool: bash}
 		_, bills, _ := live(t, m, nil, claude(path))
