@@ -1,6 +1,7 @@
 package natsstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -213,5 +215,44 @@ func TestCutOff(t *testing.T) {
 	}
 	if _, err := s.Apply(t.Context(), store.Batch{Thread: "t", Base: store.AnyRevision}); err == nil {
 		t.Error("a leader that is alone acknowledged a batch")
+	}
+}
+
+// behind is a network whose first question for message 1 a leader answers that does not have the message yet.
+type behind struct{ asked atomic.Bool }
+
+func (b *behind) Dial(network, address string) (net.Conn, error) {
+	c, err := net.Dial(network, address)
+	return &behindConn{c, b}, err
+}
+
+type behindConn struct {
+	net.Conn
+
+	b *behind
+}
+
+func (c *behindConn) Write(data []byte) (int, error) {
+	first := []byte(`{"seq":1}`)
+	if bytes.Contains(data, first) && c.b.asked.CompareAndSwap(false, true) {
+		data = bytes.Replace(data, first, []byte(`{"seq":9}`), 1)
+	}
+	return c.Conn.Write(data)
+}
+
+// TestLeader_behind: what a leader does not have yet is not taken for lost when a process has already received the operation behind it.
+func TestLeader_behind(t *testing.T) {
+	t.Parallel()
+	testskip.Plain(t)
+	c, name, network := newCluster(t), newStream(), &behind{}
+	one := open(t, c.url, name, c.replicated)
+	other := open(t, c.url, name, c.replicated, func(cfg *natsstore.Config) { cfg.Options = append(cfg.Options, nats.SetCustomDialer(network)) })
+	large := bytes.Repeat([]byte("x"), 100<<10)
+	if err := patiently(t.Context(), one, store.Batch{Thread: "t", ID: "1", Base: store.AnyRevision, Put: []store.Cell{{Kind: "a", Value: large}}}); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := other.Read(t.Context(), "t", store.Query{Cells: []store.Range{store.All("a")}})
+	if value, _ := snap.Cell("a", ""); err != nil || !bytes.Equal(value, large) || !network.asked.Load() {
+		t.Errorf("%d bytes, %v; message 1 was asked for: %t", len(value), err, network.asked.Load())
 	}
 }

@@ -11,7 +11,11 @@ import (
 // receive folds a message of a thread into the state.
 func (s *Store) receive(ctx context.Context, msg jetstream.Msg, seq uint64) {
 	m, err := s.unpack(ctx, seq, msg.Data())
-	for errors.Is(err, errPatience) && ctx.Err() == nil {
+	for n, applied := 0, s.alone(); errors.Is(err, errPatience) || errors.Is(err, errGone) && !applied; n++ {
+		applied = applied || s.applied(ctx, seq)
+		if pause(ctx, n) != nil {
+			return
+		}
 		m, err = s.unpack(ctx, seq, msg.Data())
 	}
 	if ctx.Err() != nil {
@@ -28,6 +32,19 @@ func (s *Store) receive(ctx context.Context, msg jetstream.Msg, seq uint64) {
 		s.cfg.Logger.ErrorContext(ctx, "natsstore_message_damaged", "stream", s.cfg.Stream, "sequence", seq, "error", err)
 	}
 	s.fold(m, seq, err != nil)
+}
+
+// applied reports whether the leader has what it committed up to a message. On a busy machine a consumer of another server receives messages
+// before the leader can answer with them.
+func (s *Store) applied(ctx context.Context, seq uint64) bool {
+	err := s.ask(ctx, func(ctx context.Context) error {
+		info, err := s.stream.Info(ctx)
+		if err == nil && info.State.LastSeq < seq {
+			err = errPatience
+		}
+		return err
+	})
+	return !errors.Is(err, errPatience)
 }
 
 // message is what an envelope has.
