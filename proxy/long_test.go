@@ -100,14 +100,14 @@ func busyModel(t *testing.T) *httptest.Server {
 	return up
 }
 
-// A lane in constant use takes no more memory after thousands of rounds than after some: what a client has compacted away is forgotten, with
+// A lane in constant use takes no more memory after a thousand rounds than after some: what a client has compacted away is forgotten, with
 // what plugins changed of it; and of what only the proxy has compacted away no text is kept in memory. The answers have a length, as that of
 // an upstream which does not stream, though the plugins change them.
 func TestEndless(t *testing.T) { //nolint:paralleltest // it measures memory
 	if proxy.UnderRace {
 		testskip.Skip(t, "it measures memory: make test-plain runs it, without the race detector")
 	}
-	rounds := 2000
+	rounds := 1000
 	if testing.Short() {
 		rounds = 400
 	}
