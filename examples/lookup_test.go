@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -61,7 +62,7 @@ func onEngines(t *testing.T, test func(t *testing.T, h *host.Host)) {
 	for _, e := range []string{hosttest.Native, hosttest.Extism} {
 		t.Run(e, func(t *testing.T) {
 			t.Parallel()
-			h, err := host.New(host.Config{Engine: hosttest.Engine(e), CacheDir: cache})
+			h, err := host.New(host.Config{Engine: hosttest.Engine(e), CacheDir: cache, Limits: host.Limits{InitTimeout: time.Minute}})
 			if err != nil {
 				t.Fatal(err)
 			}

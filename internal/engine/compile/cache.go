@@ -1,11 +1,13 @@
 package compile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 
@@ -16,11 +18,18 @@ import (
 // wazero, because native code of another version must not be run.
 const cacheFormat = "v1-wazero1.12.0"
 
+// settle has wazero look up its version, which it does the first time without a lock.
+var settle = sync.OnceFunc(func() { //nolint:gochecknoglobals // as the version is
+	ctx := context.Background() //nolint:forbidigo // nothing waits here
+	_ = wazero.NewRuntime(ctx).Close(ctx)
+})
+
 // DiskCache is the folder of compiled code. A nil diskCache keeps nothing.
 type DiskCache struct{ Dir, marks string }
 
 // OpenCache makes the folders and refuses those that others can write to.
 func OpenCache(root, name string) (*DiskCache, error) {
+	settle()
 	if root == "" {
 		return nil, nil //nolint:nilnil // no folder, no cache
 	}
