@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -87,10 +86,13 @@ type loaded struct {
 	err    error
 }
 
-// loadModules loads those of the entries that are chosen, as many at once as there are processors.
+// loadsAtOnce is how many modules are loaded at a time: one that is not in the cache takes all processors by itself, and much memory.
+const loadsAtOnce = 4
+
+// loadModules loads those of the entries that are chosen.
 func loadModules(ctx context.Context, h *host.Host, entries []Entry, chosen func(int) bool) []loaded {
 	out := make([]loaded, len(entries))
-	places := make(chan struct{}, runtime.GOMAXPROCS(0))
+	places := make(chan struct{}, loadsAtOnce)
 	var all sync.WaitGroup
 	for i := range entries {
 		if !chosen(i) {

@@ -16,10 +16,15 @@ import (
 // forward sends a request for a model through the proxy of mortise serve, as an agent does.
 func (r *reloader) forward(ctx context.Context, t *testing.T, text, token string) (int, string) {
 	t.Helper()
-	body := `{"model":"` + model + `","max_tokens":100,"tools":[{"name":"Bash","description":"runs","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"go"},` +
-		`{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"x"}}]},` +
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"` + text + `"}]}]}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.procs[0].proxy+"/v1/messages", strings.NewReader(body))
+	return r.post(ctx, t, "/v1/messages", `{"model":"`+model+`","max_tokens":100,"tools":[{"name":"Bash","description":"runs","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"go"},`+
+		`{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"x"}}]},`+
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"`+text+`"}]}]}`, token)
+}
+
+// post sends a body to the proxy of mortise serve.
+func (r *reloader) post(ctx context.Context, t *testing.T, path, body, token string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.procs[0].proxy+path, strings.NewReader(body))
 	must(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Anthropic-Version", "2023-06-01")
@@ -29,7 +34,7 @@ func (r *reloader) forward(ctx context.Context, t *testing.T, text, token string
 	}
 	resp, err := r.client.http.Do(req)
 	if err != nil {
-		t.Errorf("%s: %v; %s", text, err, r.said())
+		t.Errorf("%s: %v; %s", body, err, r.said())
 		return 0, ""
 	}
 	defer resp.Body.Close()
@@ -45,7 +50,7 @@ func TestServe_proxy(t *testing.T) {
 	testskip.Plain(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	text := strings.Replace(small, "grace: 10s", "grace: 10s\n  proxy: 127.0.0.1:0", 1) + "proxy:\n  anthropic: {url: \"$URL\"}\n"
+	text := strings.Replace(small, "grace: 10s", "grace: 10s\n  proxy: 127.0.0.1:0", 1) + "proxy:\n  anthropic: {url: \"$URL\"}\n  ungated: [/v1/files]\n"
 	m := &echoes{hold: map[string]chan struct{}{}}
 	r := &reloader{text: text, model: m}
 	r.world = newWorldOf(t, text, m.reply)
@@ -59,7 +64,13 @@ func TestServe_proxy(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(answer, "said=one") || strings.Contains(answer, secret) {
 		t.Errorf("with redact: %d %s", status, answer)
 	}
-	if _, metrics := r.do(ctx, t, true, http.MethodGet, "/metrics", "", nil); !strings.Contains(string(metrics), `mortise_proxy_events{what="requests"} 1`) {
+	for path, refused := range map[string]bool{"/v1/messages/batches": true, "/v1/files": false} { // redact fails closed
+		status, answer = r.post(ctx, t, path, `{"requests":[]}`, "")
+		if strings.Contains(answer, "plugin redact") != refused || refused && (status != http.StatusForbidden || !strings.Contains(answer, "proxy.ungated")) {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+	if _, metrics := r.do(ctx, t, true, http.MethodGet, "/metrics", "", nil); !strings.Contains(string(metrics), `mortise_proxy_events{what="requests"} 3`) {
 		t.Errorf("the request is not in the metrics: %.2000s", metrics)
 	}
 

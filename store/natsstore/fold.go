@@ -12,7 +12,7 @@ import (
 func (s *Store) receive(ctx context.Context, msg jetstream.Msg, seq uint64) {
 	m, err := s.unpack(ctx, seq, msg.Data())
 	for n, applied := 0, s.alone(); errors.Is(err, errPatience) || errors.Is(err, errGone) && !applied; n++ {
-		applied = applied || s.applied(ctx, seq)
+		applied = applied || errors.Is(err, errGone) && s.applied(ctx, seq)
 		if pause(ctx, n) != nil {
 			return
 		}
