@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 )
@@ -188,7 +187,7 @@ func (m *Mailbox) end(ctx context.Context, done, loops <-chan struct{}) error {
 // abandon leaves the executions that continue to themselves, and returns which.
 func (m *Mailbox) abandon(ctx context.Context) error {
 	m.mu.Lock()
-	left := slices.Collect(maps.Values(m.running))
+	left := slices.Clone(m.running)
 	m.mu.Unlock()
 	var errs []error
 	for _, x := range left {

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -31,8 +32,9 @@ type Mailbox struct {
 
 // workers are what a process executes. The Mailbox's lock guards them.
 type workers struct {
-	// running are the executions by thread; tenants counts them.
-	running map[string]*execution
+	// running are the executions, in the order of their claims; tenants counts them. A thread may have several: those that have lost their
+	// leases and have not ended yet, and the last one.
+	running []*execution
 	tenants map[string]int
 	// claims counts the workers that are busy, settling the executions that are over but for their settlement. hungry is set when a worker
 	// that becomes free finds more to do.
@@ -54,7 +56,7 @@ type collected struct {
 func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	m := &Mailbox{
 		ownIDs: cfg.NewID == nil, cfg: cfg, asides: map[string]aside{}, poke: make(chan struct{}, 1),
-		workers:   workers{running: map[string]*execution{}, tenants: map[string]int{}},
+		workers:   workers{tenants: map[string]int{}},
 		lifecycle: lifecycle{changing: make(chan struct{}, 1)},
 	}
 	if err := m.cfg.complete(); err != nil {
@@ -118,18 +120,21 @@ func (m *Mailbox) free(tenant string) {
 	}
 }
 
+// execution returns the latest execution of a thread that is under way in this process, or nil.
 func (m *Mailbox) execution(thread string) *execution {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.running[thread]
+	return m.latest(func(h hold) bool { return h.Thread == thread })
 }
 
-// executionOf returns the execution of a dispatch that is under way in this process, or nil.
+// executionOf returns the latest execution of a dispatch that is under way in this process, or nil.
 func (m *Mailbox) executionOf(dispatch string) *execution {
+	return m.latest(func(h hold) bool { return h.Dispatch == dispatch })
+}
+
+func (m *Mailbox) latest(of func(hold) bool) *execution {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, x := range m.running {
-		if x.hold.Dispatch == dispatch {
+	for _, x := range slices.Backward(m.running) {
+		if of(x.hold) {
 			return x
 		}
 	}
@@ -169,7 +174,7 @@ func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) 
 	}
 }
 
-// Executing lists what this process executes, in no order.
+// Executing lists what this process executes, in the order of the claims, also what has lost its lease and has not ended yet.
 func (m *Mailbox) Executing() []Dispatch {
 	m.mu.Lock()
 	defer m.mu.Unlock()

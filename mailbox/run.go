@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -39,7 +40,7 @@ func (m *Mailbox) spawn(k state) {
 	ctx, cancel := context.WithCancelCause(m.base)
 	x.end = cancel
 	m.mu.Lock()
-	m.running[x.hold.Thread] = x
+	m.running = append(m.running, x)
 	m.mu.Unlock()
 	go x.work(ctx)
 }
@@ -95,9 +96,7 @@ func (x *execution) leave() {
 	m := x.box
 	x.cancel(nil)
 	m.mu.Lock()
-	if m.running[x.hold.Thread] == x {
-		delete(m.running, x.hold.Thread)
-	}
+	m.running = slices.DeleteFunc(m.running, func(o *execution) bool { return o == x })
 	x.events.end()
 	m.ended.add(x.events)
 	if x.settling {

@@ -16,6 +16,7 @@ func TestHeir(t *testing.T) {
 	t.Parallel()
 	runCases(t, inMemory, []testCase{
 		{"slow_store_and_a_lease_that_ran_out_meanwhile", slowHolder},
+		{"process_that_is_its_own_heir", ownHeir},
 		{"skewed_clock_does_not_take_over_early", skewedClock},
 	})
 }
@@ -64,6 +65,21 @@ func slowHolder(w *world) {
 		d := heir.finish(next, mailbox.Result{}, nil)
 		equal(w.t, "dispatch after a late "+name, string(d.Status)+d.Response, "acked")
 	}
+}
+
+// ownHeir holds that a process which has claimed a thread again knows of its former execution, for as long as that continues.
+func ownHeir(w *world) {
+	m, other := w.manual(), w.manual()
+	former := m.begin("t", "d1")
+	w.clock.Add(lease + time.Second)
+	other.poll() // finds that the lease is over
+	next := m.poll()
+	equal(w.t, "executions that have begun", len(next), 1)
+	equal(w.t, "executions", len(m.Executing()), 2)
+	m.finish(former, mailbox.Result{Response: "late"}, nil)
+	equal(w.t, "executions after the end of the former one", len(m.Executing()), 1)
+	equal(w.t, "status", w.load("d1").Status, mailbox.Claimed)
+	equal(w.t, "response", m.finish(next[0], mailbox.Result{Response: "in time"}, nil).Response, "in time")
 }
 
 // skewedClock is about a store that has no clock of its own.

@@ -292,14 +292,13 @@ func (p *player) poll(ctx context.Context, m *mailbox.Mailbox, now time.Time) st
 	if own := c != nil && j != nil && j.fence == c.fence && j.cause == nil; own && !p.model.halted && !now.Before(c.until) {
 		return p.isRenewed()
 	}
-	list := m.Executing()
-	known := func(d mailbox.Dispatch) bool {
+	begun := slices.DeleteFunc(m.Executing(), func(d mailbox.Dispatch) bool {
 		return slices.ContainsFunc(p.jobs, func(x *hand) bool { return x.Dispatch.Token == d.Token })
-	}
-	if len(list) == 0 || known(list[0]) {
+	})
+	if len(begun) == 0 {
 		return "ok"
 	}
-	return cmp.Or(p.begun(), "ok, began "+p.out(list[0].ID))
+	return cmp.Or(p.begun(), "ok, began "+p.out(begun[0].ID))
 }
 
 // isRenewed waits until a lease was renewed, or refused to be.
