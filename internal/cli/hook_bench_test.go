@@ -10,8 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/hook/frame"
 )
 
 // BenchmarkHookWasm is what an event costs an agent with plugins in WebAssembly: the client as a process, the daemon of mortise as
@@ -50,8 +53,14 @@ func BenchmarkHookWasm(b *testing.B) {
 			if out, err := install.CombinedOutput(); err != nil {
 				b.Fatalf("%v: %s", err, out)
 			}
+			// A client that comes before the daemon listens would start another one, which outlives the benchmark.
+			lock, err := frame.Lock(filepath.Join(profile, frame.StartFile))
+			if err != nil || lock == nil {
+				b.Fatalf("a client may start a daemon: %v", err)
+			}
+			defer lock.Close()
 			daemon := exec.Command(bin+"/mortise", "hook", "daemon", "--config", config, "--profile", profile)
-			daemon.Env = env
+			daemon.Env, daemon.SysProcAttr = env, &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // also when the benchmark is killed
 			if err := daemon.Start(); err != nil {
 				b.Fatal(err)
 			}
