@@ -86,3 +86,23 @@ func (d *Decoder) stringList() []string {
 	d.Close()
 	return list
 }
+
+func (d *Decoder) intList() []int {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]int, n)
+	for i := range list {
+		if d.pos < len(d.s) && d.s[d.pos] <= 0x7f { // small ones are common
+			list[i] = int(d.s[d.pos])
+			d.pos++
+			continue
+		}
+		if list[i] = d.int(); d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}

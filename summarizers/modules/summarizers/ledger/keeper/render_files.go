@@ -20,7 +20,6 @@ const nameSize = 24
 // files lists the changed files, all of them if they fit, then those that were only read.
 func (p *page) files() {
 	changed, read := p.splitFiles()
-	behind := p.homes()
 	limit := len(p.b) + int(p.share.files*float64(p.limit))
 	limit = min(limit, p.limit)
 	p.share.files = 0
@@ -47,10 +46,13 @@ func (p *page) files() {
 		}
 	}
 	room := max(limit, len(p.b)+p.limit*45/100) - len(p.b) - bare
+	behind := p.homes(changed)
 	for i, item := range lines {
-		if names := p.namesOf(behind[changed[i].Path], changed[i].Names); !p.share.small && len(names) <= room {
-			room -= len(names)
-			item += names
+		if !p.share.small {
+			if names := p.namesOf(behind[i], changed[i].Names); len(names) <= room {
+				room -= len(names)
+				item += names
+			}
 		}
 		p.b = append(append(p.b, item...), '\n')
 	}
@@ -88,16 +90,20 @@ func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
 	return changed, read
 }
 
-// homes are the best names by the file that they belong to.
-func (p *page) homes() map[string][]string {
-	out := map[string][]string{}
+// homes are the best names by the file that they belong to, for some files.
+func (p *page) homes(files []*abi.LedgerFile) [][]string {
+	out, places := make([][]string, len(files)), make(map[string]int, len(files))
+	for i, f := range files {
+		places[f.Path] = i
+	}
 	for i := range p.names[:min(len(p.names), p.limit/nameSize)] {
 		n := p.names[i].name
 		if n.Home == "" {
 			continue
 		}
-		if list := out[n.Home]; len(list) < perFile && !strings.Contains(n.Home, n.Text) {
-			out[n.Home] = append(list, n.Text)
+		at, ok := places[n.Home]
+		if ok && len(out[at]) < perFile && !strings.Contains(n.Home, n.Text) {
+			out[at] = append(out[at], n.Text)
 		}
 	}
 	return out
