@@ -2,24 +2,17 @@ package ledger
 
 import "strings"
 
-// holding has for each candidate whether a text holds it, as a name or as a part of one. It is a map of names, made for many short
-// look-ups: parts of names are seldom candidates.
+// holding has for each candidate whether a text holds it, as a name or as a part of one.
 type holding struct {
-	first [4096]int32 // of the candidates of a hash, from 1 on
-	list  []entry
+	names *table
+	held  []bool
 	least int  // bytes of the shortest candidate
 	talk  bool // an id with a number behind it holds the name in front of that
 }
 
-// entry is a candidate.
-type entry struct {
-	name string
-	held bool
-	next int32 // of the same hash
-}
-
 func (p *page) held(list []string, named []int) *holding {
-	h := &holding{list: make([]entry, 1, len(list)+len(named)+1), least: maxToken, talk: p.share.talk}
+	size := len(list) + len(named)
+	h := &holding{names: newTable(size), held: make([]bool, 1, size+1), least: maxToken, talk: p.share.talk}
 	for _, n := range list {
 		h.candidate(n)
 	}
@@ -37,30 +30,6 @@ func (p *page) held(list []string, named []int) *holding {
 	}
 }
 
-// hash is a number of some bytes of a name, and of its length.
-func hash(n string) int {
-	k := len(n) - 1
-	h := len(n)*31 + int(n[0])
-	h = h*31 + int(n[k/4])
-	h = h*31 + int(n[k/2])
-	h = h*31 + int(n[k-k/4])
-	h = h*31 + int(n[max(0, k-1)])
-	h = h*31 + int(n[k])
-	return (h ^ h>>12) % 4096
-}
-
-// find is the place of a candidate, 0 for none.
-func (h *holding) find(n string) int32 {
-	if n == "" {
-		return 0
-	}
-	i := h.first[hash(n)]
-	for i != 0 && h.list[i].name != n {
-		i = h.list[i].next
-	}
-	return i
-}
-
 func (h *holding) candidate(n string) {
 	h.field(n, false)
 	h.least = min(h.least, len(n))
@@ -68,17 +37,15 @@ func (h *holding) candidate(n string) {
 
 // field adds a name that need not be listed if it is held.
 func (h *holding) field(n string, held bool) {
-	if i := h.find(n); i != 0 {
-		h.list[i].held = held
-	} else if n != "" {
-		k := hash(n)
-		h.list = append(h.list, entry{n, held, h.first[k]})
-		h.first[k] = int32(len(h.list) - 1)
+	i, isNew := h.names.add(n)
+	if isNew {
+		h.held = append(h.held, held)
 	}
+	h.held[i] = held && i > 0
 }
 
 // has reports a name that the text holds.
-func (h *holding) has(n string) bool { return h.list[h.find(n)].held }
+func (h *holding) has(n string) bool { return h.held[h.names.find(n)] }
 
 // maxPieces bounds the parts of one name.
 const maxPieces = 24
@@ -114,8 +81,8 @@ func (h *holding) note(n string) bool {
 	if len(n) < h.least {
 		return false
 	}
-	i := h.find(n)
-	held := h.list[i].held
-	h.list[i].held = i != 0
+	i := h.names.find(n)
+	held := h.held[i]
+	h.held[i] = i != 0
 	return held
 }

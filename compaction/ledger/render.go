@@ -10,7 +10,7 @@ import (
 )
 
 func newPage(s *abi.Ledger, budget int) *page {
-	p := &page{s: s, limit: budget, shown: map[string]bool{}, quoted: map[int]bool{}, share: sharesFor(s, budget)}
+	p := &page{s: s, limit: budget, shown: newTable(0), quoted: map[int]bool{}, share: sharesFor(s, budget)}
 	p.dir = p.folder()
 	p.names = best(s, namesFor(budget))
 	if p.share.talk {

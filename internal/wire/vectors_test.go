@@ -255,7 +255,7 @@ func otherVectors() []vector {
 			Actions:      []abi.Handler{{Name: "report", Mode: abi.ModeTransform, Public: true, OnFailure: abi.FailRun}, {Name: "tidy"}},
 			Effects:      []abi.Handler{{Name: "notify"}},
 			Capabilities: []abi.Capability{{Name: abi.CapabilityHTTP, Reason: "To look up owners.", Scope: []string{"api.example.com"}}, {Name: abi.CapabilityLog, Optional: true}},
-			Policies:     []string{"quota"},
+			Policies:     []string{"quota"}, LedgerPolicies: []string{"quota"},
 			ConfigSchema: map[string]any{"type": "object", "additionalProperties": false},
 		}},
 		{name: "description.lazy", value: &abi.Description{

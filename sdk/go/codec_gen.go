@@ -1270,6 +1270,9 @@ func (v *Description) MarshalTo(e *Encoder) {
 	if len(v.Policies) > 0 {
 		n++
 	}
+	if len(v.LedgerPolicies) > 0 {
+		n++
+	}
 	if v.ConfigSchema != nil {
 		n++
 	}
@@ -1311,6 +1314,10 @@ func (v *Description) MarshalTo(e *Encoder) {
 	if len(v.Policies) > 0 {
 		e.raw("\xa8policies")
 		e.stringList(v.Policies)
+	}
+	if len(v.LedgerPolicies) > 0 {
+		e.raw("\xafledger_policies")
+		e.stringList(v.LedgerPolicies)
 	}
 	if v.ConfigSchema != nil {
 		e.raw("\xadconfig_schema")
@@ -1362,8 +1369,11 @@ func (v *Description) UnmarshalFrom(d *Decoder) {
 		case "policies":
 			d.once(&seen, 1<<10)
 			v.Policies = d.stringList()
-		case "config_schema":
+		case "ledger_policies":
 			d.once(&seen, 1<<11)
+			v.LedgerPolicies = d.stringList()
+		case "config_schema":
+			d.once(&seen, 1<<12)
 			v.ConfigSchema = d.Value()
 		default:
 			d.Skip()
