@@ -218,7 +218,7 @@ func fullLedger() *abi.Ledger {
 			Plan:     text(3, "Split it."), Question: text(39, "Shall I push?"), Last: text(39, "Done."), Before: &abi.LedgerText{Message: 1, By: "summary", Text: "Before.", Size: -1},
 			Tasks:      []abi.LedgerTask{{ID: "1", Message: 4, Text: "test it", Status: abi.TaskDoing}},
 			Statements: []abi.LedgerText{{Message: 6, By: "Anna", Text: "I prefer trains.", Kind: "change", Replaces: 2}},
-			Words:      &abi.LedgerWords{Labels: []string{"prefer", "trains"}, Kinds: "pp", Runs: []int{2, 0, 1}},
+			Words:      &abi.LedgerWords{Labels: []string{"prefer", "trains"}, Kinds: "pp", Runs: []int{2, 0, 1, 200, 300, 70000, -1}},
 		},
 		Work: abi.LedgerWork{
 			Files: []abi.LedgerFile{{

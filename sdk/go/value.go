@@ -94,13 +94,20 @@ func (d *Decoder) intList() []int {
 	}
 	list := make([]int, n)
 	for i := range list {
-		if d.pos < len(d.s) && d.s[d.pos] <= 0x7f { // small ones are common
-			list[i] = int(d.s[d.pos])
+		switch rest := d.s[d.pos:]; { // most are of one or two bytes
+		case len(rest) > 0 && rest[0] <= 0x7f:
+			list[i] = int(rest[0])
 			d.pos++
-			continue
-		}
-		if list[i] = d.int(); d.err != nil {
-			return nil
+		case len(rest) > 1 && rest[0] == 0xcc:
+			list[i] = int(rest[1])
+			d.pos += 2
+		case len(rest) > 2 && rest[0] == 0xcd:
+			list[i] = int(rest[1])<<8 | int(rest[2])
+			d.pos += 3
+		default:
+			if list[i] = d.int(); d.err != nil {
+				return nil
+			}
 		}
 	}
 	d.Close()
