@@ -43,7 +43,28 @@ type LedgerTalk struct {
 	Before *LedgerText `json:"before,omitempty"`
 	// Statements are sentences of a dialogue that hold facts, with their speakers.
 	Statements []LedgerText `json:"statements,omitempty"`
+	// Words are those of the statements. A ledger that is sent to a summarizer may have them.
+	Words *LedgerWords `json:"words,omitempty"`
 }
+
+// LedgerWords are the words of statements that may carry a fact, numbered from 0 as they occur first.
+type LedgerWords struct {
+	// Labels are the words as a list shows them: numbers with their units. Kinds has a letter for each of them,
+	// one of the kinds of words.
+	Labels []string `json:"labels"`
+	Kinds  string   `json:"kinds"`
+	// Runs has for each statement how many words it holds, and then their numbers.
+	Runs []int `json:"runs"`
+}
+
+// Kinds of words. A bare number means nothing without what it counts, an id has letters and digits.
+const (
+	WordPlain      = 'p'
+	WordName       = 'n'
+	WordBareNumber = 'b'
+	WordNumber     = 'd'
+	WordID         = 'i'
+)
 
 // LedgerWork is what was done with tools.
 type LedgerWork struct {

@@ -60,6 +60,9 @@ func TestLedgerInTheGuest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if sent := tc.request.Ledger == nil; sent != (s.FromID != "") {
+				t.Errorf("%s: the guest got messages: %v, with a ledger it needs none", name, !sent)
+			}
 			if s.Text != tc.want || s.Policy != "ledger" {
 				t.Errorf("%s, %d tokens:\n%s\n\nwant:\n%s", name, tokens, s.Text, tc.want)
 			}

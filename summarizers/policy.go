@@ -163,8 +163,20 @@ func (p *Policy) record(ctx context.Context, e *guest.Edition, q trial.Request, 
 func (p *Policy) summarize(ctx context.Context, g *guest.Guest, r *abi.SummarizeRequest) (*abi.Summary, error) {
 	request, summary := *r, &abi.Summary{}
 	request.ABI, request.Policy, request.Config = g.Version(), p.cfg.Policy, p.cfg.Config
-	request.Messages = withoutOriginals(r.Messages)
+	if request.Messages = nil; r.Ledger == nil || !p.readsLedger(g) {
+		request.Messages = withoutOriginals(r.Messages)
+	}
 	return summary, g.Call(ctx, abi.ExportSummarize, &request, summary)
+}
+
+// readsLedger reports whether the policy in use needs no messages besides a ledger.
+func (p *Policy) readsLedger(g *guest.Guest) bool {
+	d := g.Description()
+	name := p.cfg.Policy
+	if name == "" && len(d.Policies) > 0 {
+		name = d.Policies[0]
+	}
+	return slices.Contains(d.LedgerPolicies, name)
 }
 
 // withoutOriginals returns messages without the answers that plugins replaced, which a stored log keeps and no guest may

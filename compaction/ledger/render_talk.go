@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
@@ -64,11 +63,10 @@ func (p *page) unasked() bool {
 func (p *page) dialogue() {
 	p.section(secSteps, p.share.steps, p.steps())
 	list := p.s.Talk.Statements
-	size := 0
-	for i := range list {
-		size += len(list[i].Text)
+	x, words, ok := readWords(p.s.Talk.Words, len(list))
+	if !ok {
+		x, words = talkLexicon(list)
 	}
-	x := newLexicon(size)
 	all := make([]candidate, len(list))
 	for i := range list {
 		t := &list[i]
@@ -77,7 +75,7 @@ func (p *page) dialogue() {
 			x.heads = append(x.heads, len("- : \n")+len(at(t.Message))+len(t.By)-len(betweenSaid))
 		}
 		c.group = len(x.heads)
-		c.words, c.size, c.factor = x.words(t.Text), len(t.Text)+len(betweenSaid), .9+float64(.2*p.recency(t.Message))
+		c.words, c.size, c.factor = words[i], len(t.Text)+len(betweenSaid), .9+float64(.2*p.recency(t.Message))
 		if t.Kind != "" {
 			c.factor *= kindBonus
 		}
@@ -86,7 +84,6 @@ func (p *page) dialogue() {
 		}
 	}
 	x.weigh(all)
-	x.list()
 	room := min(int(p.share.statements*float64(p.limit)), p.limit-len(p.b)) - len(secStatement) - 8
 	meeting := p.meeting()
 	if meeting {
@@ -108,11 +105,11 @@ func (p *page) dialogue() {
 
 // favour raises what counts more: in a meeting names that come up often, else ids.
 func (x *lexicon) favour(meeting bool) {
-	for i, w := range x.form {
+	for i := range x.value {
 		switch {
-		case meeting && x.weight[i] > 1:
+		case meeting && x.weight[i] > plainWeight:
 			x.value[i] *= float64(1 + bits.Len(uint(x.count[i])))
-		case !meeting && letter(w[0]) && isDigitByte(w[len(w)-1]) && isID(w):
+		case !meeting && x.kinds[i] == abi.WordID:
 			x.value[i] *= idPart
 		}
 	}
@@ -178,15 +175,22 @@ func (x *lexicon) subjects() []string {
 }
 
 // byCount are the names, those that come up most first.
-func (x *lexicon) byCount() []int32 {
-	var out []int32
-	for w, listed := range x.listed {
-		if listed {
-			out = append(out, int32(w))
+func (x *lexicon) byCount() []int {
+	if x.names != nil {
+		return x.names
+	}
+	var order offers
+	for w := range x.kinds {
+		if x.listed(w) {
+			order = append(order, offer{float64(x.count[w]), w})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b int32) int { return x.count[b] - x.count[a] })
-	return out
+	order.order()
+	x.names = make([]int, 0, len(order))
+	for len(order) > 0 {
+		x.names = append(x.names, order.pop().at)
+	}
+	return x.names
 }
 
 // speaker is a participant of a meeting.
@@ -201,9 +205,12 @@ type speaker struct {
 func (p *page) speakers(x *lexicon, all []candidate) []string {
 	by, total := map[string]*speaker{}, 0
 	var list []*speaker
+	var q *speaker
 	for i := range p.s.Talk.Statements {
 		t := &p.s.Talk.Statements[i]
-		q := by[t.By]
+		if q == nil || q.by != t.By {
+			q = by[t.By]
+		}
 		if q == nil {
 			q = &speaker{by: t.By, first: t.Message}
 			by[t.By], list = q, append(list, q)
@@ -213,21 +220,25 @@ func (p *page) speakers(x *lexicon, all []candidate) []string {
 	}
 	slices.SortStableFunc(list, func(a, b *speaker) int { return b.bytes - a.bytes })
 	room := p.limit - len(p.b) - len(secSpeakers) - 8
-	z := scores{counts: make([]int, len(x.weight)), given: make([]bool, len(x.weight)), score: make([]float64, len(x.weight))}
+	z := scores{counts: make([]int, len(x.weight)), given: make([]bool, len(x.weight))}
 	var out []string
 	for _, q := range list {
 		part := room * q.bytes / total
-		line := "- " + clean(q.by) + " (" + at(q.first) + " to " + at(q.last) + "):"
+		line := []byte("- " + clean(q.by) + " (" + at(q.first) + " to " + at(q.last) + "):")
 		n := len(line)
-		for _, w := range z.words(x, all, q.said) {
+		if n >= part {
+			continue
+		}
+		for words := z.words(x, all, q.said); len(words) > 0; {
+			w := words.pop().at
 			if len(line)+len(x.label[w])+2 > part {
 				break
 			}
-			line += " " + x.label[w]
+			line = append(append(line, ' '), x.label[w]...)
 			z.given[w], x.seen[w] = true, true
 		}
 		if len(line) > n {
-			out = append(out, line)
+			out = append(out, string(line))
 		}
 	}
 	return out
@@ -243,36 +254,37 @@ const (
 type scores struct {
 	counts []int // zero between two speakers
 	given  []bool
-	score  []float64
+	held   []int
+	order  offers
 }
 
 // words are those of a speaker, given the statements, the ones that stand out first.
-func (z *scores) words(x *lexicon, all []candidate, said []int) []int32 {
-	var out []int32
+func (z *scores) words(x *lexicon, all []candidate, said []int) offers {
+	z.held, z.order = z.held[:0], z.order[:0]
 	for _, i := range said {
 		for _, w := range all[i].words {
 			if z.counts[w] == 0 {
-				out = append(out, w)
+				z.held = append(z.held, w)
 			}
 			z.counts[w]++
 		}
 	}
-	out = slices.DeleteFunc(out, func(w int32) bool {
+	for _, w := range z.held {
 		n := z.counts[w]
 		z.counts[w] = 0
-		isNew := x.listed[w] && !x.seen[w]
-		if n < 2 && !isNew || x.weight[w] > 1 && !x.listed[w] {
-			return true
+		isNew := x.listed(w) && !x.seen[w]
+		if n < 2 && !isNew || x.kinds[w] == abi.WordBareNumber {
+			continue
 		}
-		z.score[w] = float64(n) * (.5 + float64(n)/float64(x.count[w]))
+		score := float64(n) * (.5 + float64(n)/float64(x.count[w]))
 		switch {
 		case z.given[w]:
-			z.score[w] *= givenPart
+			score *= givenPart
 		case isNew:
-			z.score[w] *= newName
+			score *= newName
 		}
-		return false
-	})
-	slices.SortFunc(out, func(a, b int32) int { return cmp.Or(cmp.Compare(z.score[b], z.score[a]), cmp.Compare(a, b)) })
-	return out
+		z.order = append(z.order, offer{score, w})
+	}
+	z.order.order()
+	return z.order
 }

@@ -146,7 +146,7 @@ func TestRefuses(t *testing.T) {
 		"unknown type":       "type T struct { A Missing " + tag("a") + " }",
 		"map of ints":        "type T struct { A map[string]int " + tag("a") + " }",
 		"list of lists":      "type T struct { A [][]string " + tag("a") + " }",
-		"list of numbers":    "type T struct { A []int " + tag("a") + " }",
+		"list of fractions":  "type T struct { A []float64 " + tag("a") + " }",
 		"array":              "type T struct { A [2]string " + tag("a") + " }",
 		"function":           "type T struct { A func() " + tag("a") + " }",
 		"struct omitempty":   "type U struct{}\ntype T struct { A U " + tag("a,omitempty") + " }",

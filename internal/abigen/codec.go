@@ -25,7 +25,7 @@ func (p *pkg) renderCodec() ([]byte, error) {
 			p.viewStruct(&w, s)
 		}
 		for _, f := range s.fields {
-			if f.kind == list && f.elem != "string" {
+			if f.kind == list && p.isStruct(f.elem) {
 				lists[f.elem] = true
 			}
 		}

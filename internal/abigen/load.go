@@ -245,8 +245,8 @@ func (p *pkg) classify(f *field, expr ast.Expr, structs map[string]bool) error {
 	case f.kind == dynamic:
 	case f.kind == scalar && structs[f.elem] && f.omitEmpty:
 		return fmt.Errorf("omitempty does nothing on a struct; use a pointer")
-	case f.kind == list && f.elem != "string" && !structs[f.elem]:
-		return fmt.Errorf("a list must be of strings or structs")
+	case f.kind == list && f.elem != "string" && f.elem != "int" && !structs[f.elem]:
+		return fmt.Errorf("a list must be of strings, ints or structs")
 	case f.elem == "" || !builtin && !p.strings[f.elem] && !structs[f.elem]:
 		return fmt.Errorf("type is not supported by the generator")
 	}

@@ -218,6 +218,7 @@ func fullLedger() *abi.Ledger {
 			Plan:     text(3, "Split it."), Question: text(39, "Shall I push?"), Last: text(39, "Done."), Before: &abi.LedgerText{Message: 1, By: "summary", Text: "Before.", Size: -1},
 			Tasks:      []abi.LedgerTask{{ID: "1", Message: 4, Text: "test it", Status: abi.TaskDoing}},
 			Statements: []abi.LedgerText{{Message: 6, By: "Anna", Text: "I prefer trains.", Kind: "change", Replaces: 2}},
+			Words:      &abi.LedgerWords{Labels: []string{"prefer", "trains"}, Kinds: "pp", Runs: []int{2, 0, 1, 200, 300, 70000, -1}},
 		},
 		Work: abi.LedgerWork{
 			Files: []abi.LedgerFile{{
@@ -254,7 +255,7 @@ func otherVectors() []vector {
 			Actions:      []abi.Handler{{Name: "report", Mode: abi.ModeTransform, Public: true, OnFailure: abi.FailRun}, {Name: "tidy"}},
 			Effects:      []abi.Handler{{Name: "notify"}},
 			Capabilities: []abi.Capability{{Name: abi.CapabilityHTTP, Reason: "To look up owners.", Scope: []string{"api.example.com"}}, {Name: abi.CapabilityLog, Optional: true}},
-			Policies:     []string{"quota"},
+			Policies:     []string{"quota"}, LedgerPolicies: []string{"quota"},
 			ConfigSchema: map[string]any{"type": "object", "additionalProperties": false},
 		}},
 		{name: "description.lazy", value: &abi.Description{

@@ -1270,6 +1270,9 @@ func (v *Description) MarshalTo(e *Encoder) {
 	if len(v.Policies) > 0 {
 		n++
 	}
+	if len(v.LedgerPolicies) > 0 {
+		n++
+	}
 	if v.ConfigSchema != nil {
 		n++
 	}
@@ -1311,6 +1314,10 @@ func (v *Description) MarshalTo(e *Encoder) {
 	if len(v.Policies) > 0 {
 		e.raw("\xa8policies")
 		e.stringList(v.Policies)
+	}
+	if len(v.LedgerPolicies) > 0 {
+		e.raw("\xafledger_policies")
+		e.stringList(v.LedgerPolicies)
 	}
 	if v.ConfigSchema != nil {
 		e.raw("\xadconfig_schema")
@@ -1362,8 +1369,11 @@ func (v *Description) UnmarshalFrom(d *Decoder) {
 		case "policies":
 			d.once(&seen, 1<<10)
 			v.Policies = d.stringList()
-		case "config_schema":
+		case "ledger_policies":
 			d.once(&seen, 1<<11)
+			v.LedgerPolicies = d.stringList()
+		case "config_schema":
+			d.once(&seen, 1<<12)
 			v.ConfigSchema = d.Value()
 		default:
 			d.Skip()
@@ -2636,6 +2646,9 @@ func (v *LedgerTalk) MarshalTo(e *Encoder) {
 	if len(v.Statements) > 0 {
 		n++
 	}
+	if v.Words != nil {
+		n++
+	}
 	e.OpenMap(n)
 	if len(v.Requests) > 0 {
 		e.raw("\xa8requests")
@@ -2672,6 +2685,10 @@ func (v *LedgerTalk) MarshalTo(e *Encoder) {
 	if len(v.Statements) > 0 {
 		e.raw("\xaastatements")
 		e.ledgerTextList(v.Statements)
+	}
+	if v.Words != nil {
+		e.raw("\xa5words")
+		v.Words.MarshalTo(e)
 	}
 	e.Close()
 }
@@ -2725,6 +2742,53 @@ func (v *LedgerTalk) UnmarshalFrom(d *Decoder) {
 		case "statements":
 			d.once(&seen, 1<<8)
 			v.Statements = d.ledgerTextList()
+		case "words":
+			d.once(&seen, 1<<9)
+			if !d.Null() {
+				v.Words = new(LedgerWords)
+				v.Words.UnmarshalFrom(d)
+			}
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerWords) MarshalTo(e *Encoder) {
+	e.OpenMap(3)
+	e.raw("\xa6labels")
+	e.stringList(v.Labels)
+	e.raw("\xa5kinds")
+	e.Str(v.Kinds)
+	e.raw("\xa4runs")
+	e.intList(v.Runs)
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerWords) UnmarshalFrom(d *Decoder) {
+	*v = LedgerWords{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "labels":
+			d.once(&seen, 1<<0)
+			v.Labels = d.stringList()
+		case "kinds":
+			d.once(&seen, 1<<1)
+			v.Kinds = d.Str()
+		case "runs":
+			d.once(&seen, 1<<2)
+			v.Runs = d.intList()
 		default:
 			d.Skip()
 		}

@@ -281,6 +281,18 @@ func (e *Encoder) stringList(v []string) {
 	e.Close()
 }
 
+func (e *Encoder) intList(v []int) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for _, i := range v {
+		e.Int(int64(i))
+	}
+	e.Close()
+}
+
 func (e *Encoder) anyMap(v map[string]any) {
 	if v == nil {
 		e.Nil()

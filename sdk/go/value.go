@@ -86,3 +86,30 @@ func (d *Decoder) stringList() []string {
 	d.Close()
 	return list
 }
+
+func (d *Decoder) intList() []int {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]int, n)
+	for i := range list {
+		switch rest := d.s[d.pos:]; { // most are of one or two bytes
+		case len(rest) > 0 && rest[0] <= 0x7f:
+			list[i] = int(rest[0])
+			d.pos++
+		case len(rest) > 1 && rest[0] == 0xcc:
+			list[i] = int(rest[1])
+			d.pos += 2
+		case len(rest) > 2 && rest[0] == 0xcd:
+			list[i] = int(rest[1])<<8 | int(rest[2])
+			d.pos += 3
+		default:
+			if list[i] = d.int(); d.err != nil {
+				return nil
+			}
+		}
+	}
+	d.Close()
+	return list
+}

@@ -27,8 +27,9 @@ type Offer struct {
 	Name, Summary string
 	// Properties are those of the JSON Schema of its config.
 	Properties map[string]any
-	// Model is set when the policy needs a model.
+	// Model is set when the policy needs a model, Ledger when a ledger is all that it reads.
 	Model     bool
+	Ledger    bool
 	Summarize func(*mortise.SummarizeRequest) (*mortise.Summary, error)
 }
 
@@ -41,6 +42,9 @@ func Guest(name, summary string, offers ...Offer) summarizer.Summarizer {
 	models := 0
 	for _, o := range offers {
 		d.Policies = append(d.Policies, o.Name)
+		if o.Ledger {
+			d.LedgerPolicies = append(d.LedgerPolicies, o.Name)
+		}
 		maps.Copy(properties, o.Properties)
 		if o.Model {
 			models++

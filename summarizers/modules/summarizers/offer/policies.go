@@ -12,6 +12,7 @@ import (
 func Ledger() Offer {
 	return Offer{
 		Name: ledger.Policy, Summary: "No model: the state of the conversation, as the host keeps it.", Summarize: ledger.Summarize, Properties: budget(),
+		Ledger: true,
 	}
 }
 

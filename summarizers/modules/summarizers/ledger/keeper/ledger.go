@@ -42,7 +42,7 @@ func From(state abi.Ledger) *Ledger {
 		s: clone(&state), kinds: newKinds(), said: statementCues(), checks: checkers(), passStarts: passStarts(), failStarts: failStarts(), failParts: failParts(),
 		cues: cues{rule: ruleCues(), strong: strongCues(), finding: findingCues(), filler: fillers(), notUser: notUser(), summary: summaryStarts(), refusal: refusals(), failed: errorStarts()},
 	}
-	l.s.Version = abi.LedgerVersion
+	l.s.Version, l.s.Talk.Words = abi.LedgerVersion, nil
 	l.names = newNameTable(l.s.Names)
 	l.index()
 	return l

@@ -53,7 +53,7 @@ type page struct {
 	dir   string
 	names []ranked
 	// shown are names that the page holds.
-	shown map[string]bool
+	shown *table
 	share shares
 	// quoted are the messages of requests that the goal quotes, with what became of them.
 	quoted map[int]bool

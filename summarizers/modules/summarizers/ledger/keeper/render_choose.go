@@ -3,299 +3,39 @@
 package keeper
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
-	"unicode/utf8"
 )
 
-// Weights of words in a text that may be shown.
-const (
-	numberWeight = 6
-	properWeight = 4
-	rareWeight   = 0.6 // for each halving of how many texts hold a word
-)
+// rareWeight is what counts for each halving of how many texts hold a word.
+const rareWeight = 0.6
 
 // candidate is a text that may be shown: a statement, a call, a value of a record.
 type candidate struct {
-	words  []int32
+	words  []int
 	size   int     // bytes that it takes
 	factor float64 // how much its words count
 	group  int     // of 1 and more: the record that it belongs to
 	taken  bool
-	gain   float64
-}
-
-// lexicon numbers words and weighs them.
-type lexicon struct {
-	c      *classes
-	ids    map[string]int32 // of words as they occur and in lower case; noFact for those that carry none
-	runs   []int32          // the words of all texts, one behind the other
-	form   []string         // as it occurred first
-	weight []float64
-	count  []int
-	label  []string  // the form in a list: numbers with their units
-	used   []float64 // how much it counts that the user or the agent wrote it
-	value  []float64
-	seen   []bool
-	listed []bool // names and numbers that mean something by themselves, in a list
-	heads  []int  // bytes in front of the first text of each group that is shown
-	// pairs are names together with another word that is shown next to them, where that counts.
-	paired bool
-	pairs  map[uint64]struct{}
-}
-
-const noFact = -1
-
-// Bytes of talk for each word in it that carries a fact, and for each that it holds for the first time, about.
-const (
-	perFact = 14
-	perWord = 50
-)
-
-// newLexicon makes room for the words of so many bytes of talk.
-func newLexicon(size int) *lexicon {
-	n := size / perWord
-	return &lexicon{
-		c: newClasses(), ids: make(map[string]int32, n*2), runs: make([]int32, 0, size/perFact),
-		form: make([]string, 0, n), label: make([]string, 0, n),
-		weight: make([]float64, 0, n), used: make([]float64, 0, n), count: make([]int, 0, n),
-	}
-}
-
-// words are the numbers of the words of a text that may carry a fact.
-func (x *lexicon) words(s string) []int32 {
-	from, start, beyond := len(x.runs), -1, -3
-	for i := range len(s) {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			beyond = i
-		}
-		in := x.c[c]&isWord != 0
-		if !in && c != ' ' || i-beyond < 3 {
-			in = inWord(s, i)
-		}
-		switch {
-		case in && start < 0:
-			start = i
-		case !in && start >= 0:
-			x.word(s, start, i, from)
-			start = -1
-		}
-	}
-	if start >= 0 {
-		x.word(s, start, len(s), from)
-	}
-	return x.runs[from:len(x.runs):len(x.runs)]
-}
-
-// word adds a word of a text to the runs, in which those of the text begin at a place.
-func (x *lexicon) word(s string, start, end, from int) {
-	w := plainForm(s[start:end])
-	if w == "" || len(w) < leastWord && !isFactWord(w, strings.ToLower(w)) {
-		return
-	}
-	id, known := x.ids[w]
-	if !known {
-		id = noFact
-		if low := strings.ToLower(w); isFactWord(w, low) {
-			id = x.id(w, low)
-		}
-		x.ids[w] = id
-	}
-	if id == noFact {
-		return
-	}
-	x.proper(id, w, start == 0)
-	if isDigitByte(w[0]) && x.label[id] == w {
-		x.label[id] = amount(s, start, end)
-	}
-	if !slices.Contains(x.runs[from:], id) {
-		x.runs = append(x.runs, id)
-	}
-}
-
-// plainForm is a word without the marks around it and without the ending of a possessive.
-func plainForm(w string) string {
-	for w != "" && !isWordByte(w[0]) {
-		n := markAt(w)
-		if n == 0 {
-			break
-		}
-		w = w[n:]
-	}
-	for w != "" && !isWordByte(w[len(w)-1]) {
-		n := markAt(w[len(w)-1:])
-		if strings.HasSuffix(w, "’") {
-			n = len("’")
-		}
-		if n == 0 {
-			break
-		}
-		w = w[:len(w)-n]
-	}
-	if !strings.HasSuffix(w, "s") {
-		return w
-	}
-	if s, ok := strings.CutSuffix(w, "'s"); ok {
-		return s
-	}
-	s, _ := strings.CutSuffix(w, "’s")
-	return s
-}
-
-// markAt is the length of the mark that a text begins with and that is no part of a word at its ends, 0 for other text.
-func markAt(s string) int {
-	switch s[0] {
-	case '\'', '.', ',', ':', '-':
-		return 1
-	}
-	if strings.HasPrefix(s, "’") {
-		return len("’")
-	}
-	return 0
-}
-
-// amount is a number with the currency in front of it and the unit or word behind it: the number alone is no fact.
-func amount(s string, from, to int) string {
-	for _, sign := range []string{"$", "£", "€"} {
-		if strings.HasSuffix(s[:from], sign) {
-			from -= len(sign)
-		}
-	}
-	if unit := unitOf(s[to:]); unit > 0 {
-		return s[from : to+unit]
-	}
-	return s[nameBefore(s, from):to]
-}
-
-// unitOf is the length of the unit or word that a text behind a number begins with, with the blank in front of it, 0 for none.
-func unitOf(s string) int {
-	if strings.HasPrefix(s, "%") {
-		return 1
-	}
-	if strings.HasPrefix(s, " per cent") {
-		return len(" per cent")
-	}
-	word, blank := strings.CutPrefix(s, " ")
-	if next, ok := strings.CutPrefix(word, "€"); ok && (next == "" || !isDigitByte(next[0])) {
-		return len(s) - len(next)
-	}
-	n := 0
-	for n < len(word) && inWord(word, n) {
-		n++
-	}
-	unit := plainForm(word[:n])
-	if !blank || len(unit) < 2 || len(unit) > maxUnit || !letter(unit[0]) || !strings.HasPrefix(word, unit) || isPlain(strings.ToLower(unit)) {
-		return 0
-	}
-	return 1 + len(unit)
-}
-
-// nameBefore is where a name starts that ends in front of a place, such as that of a month, else that place. A plain word that
-// opens a sentence is no name.
-func nameBefore(s string, at int) int {
-	before := strings.TrimSuffix(s[:at], " ")
-	i := len(before)
-	for i > 0 && letter(before[i-1]) {
-		i--
-	}
-	if len(before) < at && i > 0 && len(before)-i > 2 && before[i] >= 'A' && before[i] <= 'Z' && !isPlain(strings.ToLower(before[i:])) {
-		return i
-	}
-	return at
-}
-
-// maxUnit bounds the word behind a number, in bytes.
-const maxUnit = 14
-
-// list notes which words are names or numbers that mean something by themselves.
-func (x *lexicon) list() {
-	x.listed = make([]bool, len(x.weight))
-	for w, weight := range x.weight {
-		if weight > 1 {
-			low := strings.ToLower(x.form[w])
-			x.listed[w] = !isCardinal(low) && (!isDigitByte(low[0]) || len(x.label[w]) > 2)
-		}
-	}
-}
-
-// contraction reports a word such as I'll or we’ve.
-func contraction(w string) bool {
-	for _, end := range []string{"'ll", "'ve", "'re", "'m", "'d", "n't", "’ll", "’ve", "’re", "’m", "’d", "n’t"} {
-		if strings.HasSuffix(w, end) {
-			return true
-		}
-	}
-	return false
-}
-
-// inWord reports a byte of a word. Marks inside of numbers belong to them, and an apostrophe to its word.
-func inWord(s string, i int) bool {
-	c := s[i]
-	switch {
-	case c == markLead:
-		return strings.HasPrefix(s[i:], "’")
-	case i > 0 && s[i-1] == markLead, i > 1 && s[i-2] == markLead:
-		return inWord(s, strings.LastIndexByte(s[:i], markLead))
-	case c == signLead, i > 0 && s[i-1] == signLead:
-		return false
-	}
-	if letter(c) || c >= '0' && c <= '9' || c == '\'' || c == '_' {
-		return true
-	}
-	return (c == '.' || c == ',' || c == ':' || c == '-') && i > 0 && i+1 < len(s) && isDigitByte(s[i-1]) && isDigitByte(s[i+1])
-}
-
-// markLead is the first byte of dashes, quotation marks and the like, signLead that of £ and others.
-const (
-	markLead = 0xe2
-	signLead = 0xc2
-)
-
-func isDigitByte(c byte) bool { return c >= '0' && c <= '9' }
-
-// id is the number of a word, given with its lower case.
-func (x *lexicon) id(w, low string) int32 {
-	id, ok := x.ids[low]
-	if !ok {
-		id = int32(len(x.weight))
-		x.ids[low] = id
-		weight := 1.0
-		if strings.ContainsAny(w, "0123456789") || isNumberWord(low) {
-			weight = numberWeight
-		}
-		x.weight, x.count, x.used = append(x.weight, weight), append(x.count, 0), append(x.used, 0)
-		x.form, x.label = append(x.form, w), append(x.label, w)
-	}
-	return id
-}
-
-// proper raises a word that is written as a name and is not the first of its text.
-func (x *lexicon) proper(id int32, w string, first bool) {
-	if !first && w[0] >= 'A' && w[0] <= 'Z' && x.weight[id] < properWeight && !contraction(w) {
-		x.weight[id], x.form[id], x.label[id] = properWeight, w, w
-	}
 }
 
 // weigh fixes what the words of some texts are worth: rare ones more.
 func (x *lexicon) weigh(all []candidate) {
+	x.count = make([]int, len(x.weight))
 	for i := range all {
 		for _, w := range all[i].words {
 			x.count[w]++
 		}
 	}
 	x.value, x.seen = make([]float64, len(x.weight)), make([]bool, len(x.weight))
-	x.pairs = map[uint64]struct{}{}
 	for i, w := range x.weight {
 		x.value[i] = float64(w * (1 + float64(rareWeight*float64(bits.Len(uint((len(all)+1)/(x.count[i]+1)))))))
 	}
 }
 
 // use notes that the user or the agent wrote words.
-func (x *lexicon) use(words []int32, weight float64) {
+func (x *lexicon) use(words []int, weight float64) {
 	for _, w := range words {
 		x.used[w] = max(x.used[w], weight)
 	}
@@ -314,34 +54,27 @@ const stillGood = 0.95
 
 // choose takes candidates by what they add for each byte, until the room is full.
 func (x *lexicon) choose(all []candidate, room int) {
-	order := make([]int32, 0, len(all)) // the best one last
+	order := make(offers, 0, len(all))
 	for i := range all {
-		if c := &all[i]; !c.taken {
-			c.gain = x.gain(c)
-			order = append(order, int32(i))
+		if c := &all[i]; !c.taken && len(c.words) > 0 {
+			order = append(order, offer{x.gain(c), i})
 		}
 	}
-	byGain := func(a, b int32) int { return cmp.Or(cmp.Compare(all[a].gain, all[b].gain), cmp.Compare(b, a)) }
-	slices.SortFunc(order, byGain)
-	insert := func(i int32) {
-		at, _ := slices.BinarySearchFunc(order, i, byGain)
-		order = slices.Insert(order, at, i)
-	}
-	var tooLong []int32 // that may fit when the head of their group is shown
+	order.order()
+	var tooLong []offer // that may fit when the head of their group is shown
 	for room > minStatement && len(order) > 0 {
-		best := order[len(order)-1]
-		order = order[:len(order)-1]
-		c := &all[best]
-		if c.gain <= 0 {
+		best := order.pop()
+		c := &all[best.at]
+		if best.gain <= 0 {
 			return
 		}
 		if x.size(c) > room {
 			tooLong = append(tooLong, best)
 			continue
 		}
-		if g := x.gain(c); g < c.gain*stillGood { // others were taken since
-			c.gain = g
-			insert(best)
+		if g := x.gain(c); g < best.gain*stillGood { // others were taken since
+			best.gain = g
+			order.push(best)
 			continue
 		}
 		c.taken = true
@@ -349,11 +82,11 @@ func (x *lexicon) choose(all []candidate, room int) {
 		x.show(c)
 		if c.group > 0 && x.heads[c.group-1] > 0 {
 			x.heads[c.group-1] = 0
-			tooLong = slices.DeleteFunc(tooLong, func(i int32) bool {
-				if all[i].group != c.group {
+			tooLong = slices.DeleteFunc(tooLong, func(o offer) bool {
+				if all[o.at].group != c.group {
 					return false
 				}
-				insert(i)
+				order.push(o)
 				return true
 			})
 		}
@@ -362,42 +95,47 @@ func (x *lexicon) choose(all []candidate, room int) {
 
 // show notes what a text that is shown holds.
 func (x *lexicon) show(c *candidate) {
-	for k, w := range c.words {
+	for _, w := range c.words {
 		x.seen[w] = true
-		if !x.paired || x.weight[w] == 1 {
+		if !x.paired || x.weight[w] == plainWeight {
 			continue
 		}
-		for m, o := range c.words {
-			if m != k {
-				x.pairs[uint64(w)<<32|uint64(o)] = struct{}{}
-			}
+		if x.together == nil {
+			x.together = make([][]uint64, len(x.weight))
+		}
+		if x.together[w] == nil {
+			x.together[w] = make([]uint64, (len(x.weight)+63)/64)
+		}
+		for _, o := range c.words {
+			x.together[w][o/64] |= 1 << (o % 64)
 		}
 	}
 }
 
-// gain is what a text adds.
+// gain is what a text adds for each byte.
 func (x *lexicon) gain(c *candidate) float64 {
 	sum := 0.0
 	for k, w := range c.words {
-		seen, value := x.seen[w], x.value[w]
-		if !seen {
+		value := x.value[w]
+		if !x.seen[w] {
 			sum += value
 		}
-		if !x.paired || x.weight[w] == 1 {
+		if !x.paired || x.weight[w] == plainWeight {
 			continue
 		}
+		if !x.seen[w] {
+			for range len(c.words) - 1 {
+				sum += value
+			}
+			continue
+		}
+		shown := x.together[w]
 		for m, o := range c.words {
-			if m != k && (!seen || !x.seen[o] || !x.pair(w, o)) {
+			if m != k && shown[o/64]&(1<<(o%64)) == 0 {
 				sum += value
 			}
 		}
 	}
 	size := float64(x.size(c))
 	return float64(sum*c.factor) / (size / math.Sqrt(math.Sqrt(size))) // to the power of 3/4
-}
-
-// pair reports a name that is shown next to a word.
-func (x *lexicon) pair(name, word int32) bool {
-	_, ok := x.pairs[uint64(name)<<32|uint64(word)]
-	return ok
 }

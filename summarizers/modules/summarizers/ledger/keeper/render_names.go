@@ -42,7 +42,7 @@ func (p *page) others() {
 }
 
 // candidates are the names that may be listed, best first: those of the state as they are shown, and those of a dialogue.
-func (p *page) candidates() (list []string, named []int32) {
+func (p *page) candidates() (list []string, named []int) {
 	list = make([]string, len(p.names))
 	for i := range p.names {
 		list[i] = clean(p.names[i].name.Text)
@@ -79,7 +79,7 @@ func nameLabels() [4]string {
 }
 
 // namedOthers are names of a dialogue that the page does not hold.
-func (p *page) namedOthers(named []int32, held *holding, room int) (list []byte, left int) {
+func (p *page) namedOthers(named []int, held *holding, room int) (list []byte, left int) {
 	if p.lex == nil {
 		return nil, room
 	}
@@ -125,81 +125,6 @@ func form(n string) int {
 		return 0
 	}
 	return 2
-}
-
-// holding has for each candidate whether a text holds it, as a name or as a part of one.
-type holding struct {
-	set   map[string]bool
-	least int  // bytes of the shortest candidate
-	talk  bool // an id with a number behind it holds the name in front of that
-}
-
-func (p *page) held(list []string, named []int32) *holding {
-	h := &holding{set: make(map[string]bool, len(list)+len(named)), least: maxToken, talk: p.share.talk}
-	for _, n := range list {
-		h.candidate(n)
-	}
-	for _, w := range named {
-		if n := p.lex.label[w]; !strings.Contains(n, " ") { // no name has a blank
-			h.candidate(n)
-		}
-	}
-	for sc := (scanner{c: newClasses(), s: string(p.b)}); ; {
-		k, ok := sc.next()
-		if !ok {
-			return h
-		}
-		h.add(k)
-	}
-}
-
-func (h *holding) candidate(n string) {
-	h.set[n] = false
-	h.least = min(h.least, len(n))
-}
-
-// has reports a name that the text holds.
-func (h *holding) has(n string) bool { return h.set[n] }
-
-// maxPieces bounds the parts of one name.
-const maxPieces = 24
-
-// add notes a name with what a reader sees in it: the beginnings and ends of a path at its slashes, its
-// elements, and the parts between dots.
-func (h *holding) add(n string) {
-	if h.talk {
-		if stem, ok := strings.CutSuffix(strings.TrimRight(n, "0123456789"), "_"); ok {
-			h.note(stem) // gift_card of gift_card_77: in a session of work test_1 is no test
-		}
-	}
-	if h.note(n) || strings.IndexByte(n, '/') < 0 && strings.IndexByte(n, '.') < 0 {
-		return
-	}
-	from := 0
-	for i, pieces := 0, 0; i < len(n) && pieces < maxPieces; i++ {
-		if n[i] != '/' && n[i] != '.' && n[i] != ':' {
-			continue
-		}
-		pieces++
-		h.note(n[:i])
-		h.note(n[i:])
-		h.note(n[i+1:])
-		h.note(n[from:i])
-		from = i + 1
-	}
-	h.note(n[from:])
-}
-
-// note notes a name, and reports whether the text holds it already.
-func (h *holding) note(n string) bool {
-	if len(n) < h.least {
-		return false
-	}
-	held, candidate := h.set[n]
-	if candidate && !held {
-		h.set[n] = true
-	}
-	return held
 }
 
 // Index lists the best names of a state and nothing else, in at most budget bytes: a base line to

@@ -65,9 +65,10 @@ type scanner struct {
 
 // next returns the next token, false at the end.
 func (t *scanner) next() (string, bool) {
-	for t.at < len(t.s) {
-		b := t.s[t.at]
-		if t.c[b]&(isWord|isLead) == 0 || b == '/' && t.at > 0 && (t.s[t.at-1] == '<' || t.s[t.at-1] == '*') { // also the end of a tag, a pattern
+	s, c := t.s, t.c
+	for t.at < len(s) {
+		b := s[t.at]
+		if c[b]&(isWord|isLead) == 0 || b == '/' && t.at > 0 && (s[t.at-1] == '<' || s[t.at-1] == '*') { // also the end of a tag, a pattern
 			t.at += width(b)
 			continue
 		}
@@ -82,12 +83,16 @@ func (t *scanner) next() (string, bool) {
 func (t *scanner) run() string {
 	s, c, i := t.s, t.c, t.at
 	start := i
-	if escaped(s, i) {
+	if i > 0 && s[i-1] == '\\' && escaped(s, i) {
 		start++
 	}
 	var bits uint8
-	for i++; i < len(s) && c[s[i]]&(isWord|isJoin) != 0; i++ {
-		bits |= c[s[i]]
+	for i++; i < len(s); i++ {
+		k := c[s[i]]
+		if k&(isWord|isJoin) == 0 {
+			break
+		}
+		bits |= k
 	}
 	t.at = i
 	if i-start < minToken || bits&(isMark|isDigit|isUpper|isHyphen) == 0 && c[s[start]]&isMark == 0 {
@@ -128,9 +133,9 @@ func width(b byte) int {
 	return 1
 }
 
-// escaped reports the letter of an escape such as \n, which is no part of a name.
+// escaped reports the letter of an escape such as \n, which is no part of a name, behind a backslash.
 func escaped(s string, i int) bool {
-	if i == 0 || s[i-1] != '\\' || strings.IndexByte("nrtbswd", s[i]) < 0 {
+	if strings.IndexByte("nrtbswd", s[i]) < 0 {
 		return false
 	}
 	if i == 1 {

@@ -28,15 +28,23 @@ func Trim(s abi.Ledger, budget int) abi.Ledger {
 	}
 	out.Talk.Rules = p.trimTexts(s.Talk.Rules, p.share.rules, p.ruleScore())
 	out.Talk.Findings = p.trimTexts(s.Talk.Findings, p.share.findings, p.findingScore())
-	if p.share.talk {
+	switch {
+	case p.share.talk && len(s.Work.Values) > 0:
 		return out
+	case p.share.talk:
+		out.Talk.Words = talkWords(s.Talk.Statements)
+	default:
+		out.Talk.Statements = nil
 	}
-	out.Talk.Statements = nil
 	out.Talk.Requests = trimRequests(s.Talk.Requests)
 	out.Steps = slices.Clone(s.Steps)
 	for i := range out.Steps[:max(0, len(out.Steps)-1)] {
-		st := &out.Steps[i]
-		st.Text, st.Size = trimText(st.Text, st.Size, shownStep)
+		switch st := &out.Steps[i]; {
+		case !p.share.talk:
+			st.Text, st.Size = trimText(st.Text, st.Size, shownStep)
+		case st.By != abi.RoleTool:
+			st.Text = ""
+		}
 	}
 	return out
 }

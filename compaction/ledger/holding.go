@@ -1,0 +1,88 @@
+package ledger
+
+import "strings"
+
+// holding has for each candidate whether a text holds it, as a name or as a part of one.
+type holding struct {
+	names *table
+	held  []bool
+	least int  // bytes of the shortest candidate
+	talk  bool // an id with a number behind it holds the name in front of that
+}
+
+func (p *page) held(list []string, named []int) *holding {
+	size := len(list) + len(named)
+	h := &holding{names: newTable(size), held: make([]bool, 1, size+1), least: maxToken, talk: p.share.talk}
+	for _, n := range list {
+		h.candidate(n)
+	}
+	for _, w := range named {
+		if n := p.lex.label[w]; strings.IndexByte(n, ' ') < 0 { // no name has a blank
+			h.candidate(n)
+		}
+	}
+	for sc := (scanner{c: newClasses(), s: string(p.b)}); ; {
+		k, ok := sc.next()
+		if !ok {
+			return h
+		}
+		h.add(k)
+	}
+}
+
+func (h *holding) candidate(n string) {
+	h.field(n, false)
+	h.least = min(h.least, len(n))
+}
+
+// field adds a name that need not be listed if it is held.
+func (h *holding) field(n string, held bool) {
+	i, isNew := h.names.add(n)
+	if isNew {
+		h.held = append(h.held, held)
+	}
+	h.held[i] = held && i > 0
+}
+
+// has reports a name that the text holds.
+func (h *holding) has(n string) bool { return h.held[h.names.find(n)] }
+
+// maxPieces bounds the parts of one name.
+const maxPieces = 24
+
+// add notes a name with what a reader sees in it: the beginnings and ends of a path at its slashes, its
+// elements, and the parts between dots.
+func (h *holding) add(n string) {
+	if h.talk {
+		if stem, ok := strings.CutSuffix(strings.TrimRight(n, "0123456789"), "_"); ok {
+			h.note(stem) // gift_card of gift_card_77: in a session of work test_1 is no test
+		}
+	}
+	if h.note(n) || strings.IndexByte(n, '/') < 0 && strings.IndexByte(n, '.') < 0 {
+		return
+	}
+	from := 0
+	for i, pieces := 0, 0; i < len(n) && pieces < maxPieces; i++ {
+		if n[i] != '/' && n[i] != '.' && n[i] != ':' {
+			continue
+		}
+		pieces++
+		h.note(n[:i])
+		h.note(n[i:])
+		h.note(n[i+1:])
+		h.note(n[from:i])
+		from = i + 1
+	}
+	h.note(n[from:])
+}
+
+// note notes a name, and reports whether the text holds it already.
+func (h *holding) note(n string) bool {
+	if len(n) < h.least {
+		return false
+	}
+	i := h.names.find(n)
+	held := h.held[i]
+	h.held[i] = i != 0
+	return held
+}
