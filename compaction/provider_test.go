@@ -177,7 +177,7 @@ func outline(view []abi.Message) string {
 // TestRealViewsFitProviders is the same for real sessions, compacted as they grow.
 func TestRealViewsFitProviders(t *testing.T) {
 	t.Parallel()
-	testskip.Plain(t)
+	testskip.Long(t)
 	dir := os.Getenv("MORTISE_SHARED")
 	if dir == "" {
 		dir = filepath.Join("..", "..", "shared")

@@ -28,7 +28,7 @@ import (
 // proportion or be refused, and a loop over such calls must end with its deadline.
 func TestImports_lengths(t *testing.T) {
 	t.Parallel()
-	testskip.Plain(t)
+	testskip.Long(t)
 	offered := host.Offered()
 	table := lengths()
 	onEngines(t, func(t *testing.T, e string) {

@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/internal/exit"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // childArgs makes this test binary a process that is the command, with these arguments, a list in JSON.
@@ -79,6 +80,7 @@ func killAt(t *testing.T, says string, args ...string) {
 // decisions. The next one continues and comes to the same end.
 func TestStoreOfAKilledRun(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	path, cfg := filepath.Join(t.TempDir(), "mortise.db"), config(t, compacting)
 	total, before := 0, []string{}
 	for _, says := range []string{"swapped in", "compaction admitted"} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/exit"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // recordedAt is a session of Claude Code whose steps are so far apart, without times for 0.
@@ -53,6 +54,9 @@ func TestReplayClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if tc.admission != "{}" {
+				testskip.Long(t)
+			}
 			code, r, stderr := run(t, config(t, `
 compaction:
   window_tokens: 32000

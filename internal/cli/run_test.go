@@ -173,8 +173,8 @@ func demoConfig(t *testing.T) string {
 	return filepath.Join(root(t), "examples", "mortise.yaml")
 }
 
-// longRecording is the size in bytes from which make test leaves recordings to make check: 14 of one format, more than half of the time.
-const longRecording = 2 << 20
+// longRecording is the size in bytes from which make test leaves recordings to make check.
+const longRecording = 700 << 10
 
 func TestEveryTranscriptRunsToItsEnd(t *testing.T) {
 	t.Parallel()

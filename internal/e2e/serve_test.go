@@ -63,6 +63,9 @@ func TestServe_killed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			if c.processes > 1 {
+				testskip.Long(t)
+			}
 			n := c.size
 			if os.Getenv("MORTISE_E2E") == "full" {
 				n = c.full

@@ -83,6 +83,7 @@ func write(t *testing.T, path, text string) {
 // TestBundle: what is embedded is compared, too.
 func TestBundle(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	root := t.TempDir()
 	dir := filepath.Join(root, "summarizers", "modules", "admission")
 	write(t, filepath.Join(root, "go.mod"), "module github.com/mortise-dev/mortise\n\ngo 1.26.0\n")

@@ -51,10 +51,10 @@ func Plain(tb testing.TB) {
 	}
 }
 
-// Rounds returns how often a test repeats something: few times under the race detector, which finds nothing more in the others. make
-// test-plain has all.
+// Rounds returns how often a test repeats something: few times under go test -short, as make test and make test-race run it, and under the
+// race detector. make test-plain has all.
 func Rounds(all, few int) int {
-	if UnderRace {
+	if UnderRace || testing.Short() {
 		return few
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -70,12 +71,13 @@ func TestModel(t *testing.T) {
 	mailboxtest.TestModel(t, func(*testing.T) (one, other store.Store) {
 		s := memstore.New()
 		return s, s
-	}, 1000)
+	}, testskip.Rounds(1000, 200))
 }
 
 // TestModel_finds holds that the model finds faults, and none where there is none.
 func TestModel_finds(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	for name, c := range map[string]struct {
 		broken *broken
 		want   string

@@ -20,7 +20,7 @@ func TestViews(t *testing.T) {
 func TestMailbox(t *testing.T) {
 	t.Parallel()
 	testskip.Plain(t)
-	viewtest.TestMailbox(t, twice, 100)
+	viewtest.TestMailbox(t, twice, testskip.Rounds(100, 24))
 }
 
 func openNamed(ctx context.Context, name string) (store.Store, func(context.Context) error, error) {
