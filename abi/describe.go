@@ -22,8 +22,7 @@ type Description struct {
 	Capabilities []Capability `json:"capabilities,omitempty"`
 	// Policies are the names that a summarizer or admission module knows.
 	Policies []string `json:"policies,omitempty"`
-	// LedgerPolicies are those of them that read the ledger and no messages, which the host then leaves out of a request
-	// with a ledger.
+	// LedgerPolicies are those of them that read the ledger alone: a request with a ledger has no messages for them.
 	LedgerPolicies []string `json:"ledger_policies,omitempty"`
 	// ConfigSchema is a JSON Schema of the guest's config.
 	ConfigSchema any `json:"config_schema,omitempty"`

@@ -4,15 +4,13 @@ import "strings"
 
 // holding has for each candidate whether a text holds it, as a name or as a part of one.
 type holding struct {
-	names *table
-	held  []bool
+	set   map[string]bool
 	least int  // bytes of the shortest candidate
 	talk  bool // an id with a number behind it holds the name in front of that
 }
 
 func (p *page) held(list []string, named []int) *holding {
-	size := len(list) + len(named)
-	h := &holding{names: newTable(size), held: make([]bool, 1, size+1), least: maxToken, talk: p.share.talk}
+	h := &holding{set: make(map[string]bool, len(list)+len(named)), least: maxToken, talk: p.share.talk}
 	for _, n := range list {
 		h.candidate(n)
 	}
@@ -31,21 +29,12 @@ func (p *page) held(list []string, named []int) *holding {
 }
 
 func (h *holding) candidate(n string) {
-	h.field(n, false)
+	h.set[n] = false
 	h.least = min(h.least, len(n))
 }
 
-// field adds a name that need not be listed if it is held.
-func (h *holding) field(n string, held bool) {
-	i, isNew := h.names.add(n)
-	if isNew {
-		h.held = append(h.held, held)
-	}
-	h.held[i] = held && i > 0
-}
-
 // has reports a name that the text holds.
-func (h *holding) has(n string) bool { return h.held[h.names.find(n)] }
+func (h *holding) has(n string) bool { return h.set[n] }
 
 // maxPieces bounds the parts of one name.
 const maxPieces = 24
@@ -81,8 +70,9 @@ func (h *holding) note(n string) bool {
 	if len(n) < h.least {
 		return false
 	}
-	i := h.names.find(n)
-	held := h.held[i]
-	h.held[i] = i != 0
+	held, candidate := h.set[n]
+	if candidate && !held {
+		h.set[n] = true
+	}
 	return held
 }

@@ -51,7 +51,7 @@ type page struct {
 	dir   string
 	names []ranked
 	// shown are names that the page holds.
-	shown *table
+	shown map[string]bool
 	share shares
 	// quoted are the messages of requests that the goal quotes, with what became of them.
 	quoted map[int]bool

@@ -44,10 +44,10 @@ func (p *page) files() {
 		}
 	}
 	room := max(limit, len(p.b)+p.limit*45/100) - len(p.b) - bare
-	behind := p.homes(changed)
+	behind := p.homes()
 	for i, item := range lines {
 		if !p.share.small {
-			if names := p.namesOf(behind[i], changed[i].Names); len(names) <= room {
+			if names := p.namesOf(behind[changed[i].Path], changed[i].Names); len(names) <= room {
 				room -= len(names)
 				item += names
 			}
@@ -61,15 +61,15 @@ func (p *page) files() {
 
 // splitFiles returns the changed files, newest first, and those that were only read, by rank.
 func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
-	paths := newTable(len(p.s.Work.Files))
+	ranks := make(map[string]float64, len(p.s.Work.Files))
 	for i := range p.s.Work.Files {
-		paths.add(p.s.Work.Files[i].Path)
+		ranks[p.s.Work.Files[i].Path] = 0
 	}
-	ranks := make([]float64, len(paths.list))
 	for i := range p.names {
-		ranks[paths.find(p.names[i].name.Text)] = p.names[i].rank
+		if _, ok := ranks[p.names[i].name.Text]; ok {
+			ranks[p.names[i].name.Text] = p.names[i].rank
+		}
 	}
-	ranks[0] = 0
 	for i := range p.s.Work.Files {
 		f := &p.s.Work.Files[i]
 		switch {
@@ -83,28 +83,22 @@ func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
 		return cmp.Or(cmp.Compare(b.Changed, a.Changed), cmp.Compare(a.Path, b.Path))
 	})
 	slices.SortFunc(read, func(a, b *abi.LedgerFile) int {
-		return cmp.Or(cmp.Compare(ranks[paths.find(b.Path)], ranks[paths.find(a.Path)]), cmp.Compare(b.Read, a.Read), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(ranks[b.Path], ranks[a.Path]), cmp.Compare(b.Read, a.Read), cmp.Compare(a.Path, b.Path))
 	})
 	return changed, read
 }
 
-// homes are the best names by the file that they belong to, for some files.
-func (p *page) homes(files []*abi.LedgerFile) [][]string {
-	paths := newTable(len(files))
-	for _, f := range files {
-		paths.add(f.Path)
-	}
-	of := make([][]string, len(paths.list))
+// homes are the best names by the file that they belong to.
+func (p *page) homes() map[string][]string {
+	out := map[string][]string{}
 	for i := range p.names[:min(len(p.names), p.limit/nameSize)] {
 		n := p.names[i].name
-		at := paths.find(n.Home)
-		if at > 0 && len(of[at]) < perFile && !strings.Contains(n.Home, n.Text) {
-			of[at] = append(of[at], n.Text)
+		if n.Home == "" {
+			continue
 		}
-	}
-	out := make([][]string, len(files))
-	for i, f := range files {
-		out[i] = of[paths.find(f.Path)]
+		if list := out[n.Home]; len(list) < perFile && !strings.Contains(n.Home, n.Text) {
+			out[n.Home] = append(list, n.Text)
+		}
 	}
 	return out
 }
@@ -116,12 +110,10 @@ func (p *page) namesOf(list, defined []string) string {
 	n := 0
 	for _, l := range [][]string{list, defined} {
 		for _, name := range l {
-			if n >= perFile {
-				break
-			}
-			if _, isNew := p.shown.add(name); !isNew {
+			if n >= perFile || p.shown[name] {
 				continue
 			}
+			p.shown[name] = true
 			n++
 			if n == 1 {
 				b = append(b, ':')

@@ -3,6 +3,7 @@ package guest
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -37,6 +38,11 @@ func checkDescription(d *abi.Description) error {
 	}
 	if err := checkBounds(d); err != nil {
 		return err
+	}
+	for _, name := range d.LedgerPolicies {
+		if !slices.Contains(d.Policies, name) {
+			return fmt.Errorf("ledger_policies has %.80q, which is not in policies; list it there, too", name)
+		}
 	}
 	if err := checkCapabilities(d.Capabilities); err != nil {
 		return err

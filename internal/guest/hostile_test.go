@@ -22,7 +22,8 @@ func TestDescriptionForPeople(t *testing.T) {
 		"one phase twice": func(d *abi.Description) {
 			d.Hooks = []abi.Hook{{Phase: "x\x1b"}, {Phase: abi.StepEnd}, {Phase: "x\x1b"}}
 		},
-		"many constraints": func(d *abi.Description) { d.Hooks = []abi.Hook{{After: make([]string, 65)}} },
+		"a ledger policy that is no policy": func(d *abi.Description) { d.Policies, d.LedgerPolicies = []string{"a"}, []string{"a", "b\x1b"} },
+		"many constraints":                  func(d *abi.Description) { d.Hooks = []abi.Hook{{After: make([]string, 65)}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

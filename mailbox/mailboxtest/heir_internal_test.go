@@ -76,6 +76,15 @@ func ownHeir(w *world) {
 	next := m.poll()
 	equal(w.t, "executions that have begun", len(next), 1)
 	equal(w.t, "executions", len(m.Executing()), 2)
+	if ok, err := m.Cancel(w.t.Context(), "d1"); !ok || err != nil {
+		w.t.Errorf("cancel: %v, %v", ok, err)
+	}
+	select {
+	case <-next[0].ctx.Done():
+	case <-time.After(modelStuck):
+		w.t.Error("the former execution was asked to end instead of the one that has the thread")
+	}
+	equal(w.t, "context of the former one", former.ctx.Err(), nil)
 	m.finish(former, mailbox.Result{Response: "late"}, nil)
 	equal(w.t, "executions after the end of the former one", len(m.Executing()), 1)
 	equal(w.t, "status", w.load("d1").Status, mailbox.Claimed)

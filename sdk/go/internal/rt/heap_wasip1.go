@@ -33,18 +33,10 @@ const (
 	span      = 2 * page
 	// spans is after how many of them there is one that was unused.
 	spans = 4
-	// collectLate lets a call allocate twice as much as the runtime's default before the collector begins: most
-	// calls end before that, and their memory is reset.
-	collectLate = 200
 	// stack is how deep a call may go before the runtime copies the stack to a larger
 	// one, in bytes.
 	stack = 16 << 10
 )
-
-// setGCPercent is that of package debug, which would bring fmt and os along.
-//
-//go:linkname setGCPercent runtime/debug.setGCPercent
-func setGCPercent(percent int32) int32
 
 // deepen makes the stack, on which exports run too, grow now and not in a call.
 //
@@ -117,7 +109,6 @@ func init() {
 		}
 	}
 	bytes, pointers = nil, nil
-	setGCPercent(collectLate)
 	deepen()
 	spare = make([]byte, spareInput)
 	outputs = *mortise.NewEncoder(make([]byte, 0, spareOutput))

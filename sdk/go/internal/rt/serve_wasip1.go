@@ -40,18 +40,12 @@ var calls int
 // after the first.
 const keeps = 16
 
-// longInput is from how many bytes of input on a guest may need much of its memory.
-const longInput = 1 << 20
-
 // Serve runs h on the input of the current call and returns the export's result.
 func Serve(h Handler) int32 {
 	// Go's collector works in goroutines, which no scheduler runs between calls: in a
 	// guest that keeps its memory it would begin, and never come to its end.
 	if calls++; calls > keeps {
 		runtime.Gosched()
-	}
-	if calls == keeps || inputLength() > longInput { // where memory may run out, the collector begins as it does by default
-		setGCPercent(100)
 	}
 	unsent.Calls = calls
 	outputs.Reset()

@@ -77,9 +77,9 @@ func (p *page) findings() []string {
 
 // findingScore weighs a finding by its age and by how many of the best names it holds.
 func (p *page) findingScore() func(*abi.LedgerText) float64 {
-	top := newTable(len(p.names))
+	top := make(map[string]bool, len(p.names))
 	for i := range p.names[:min(len(p.names), p.limit/24)] {
-		top.add(p.names[i].name.Text)
+		top[p.names[i].name.Text] = true
 	}
 	c := newClasses()
 	return func(t *abi.LedgerText) float64 {
@@ -89,7 +89,7 @@ func (p *page) findingScore() func(*abi.LedgerText) float64 {
 			if !ok {
 				break
 			}
-			if top.find(k) != 0 {
+			if top[k] {
 				n++
 			}
 		}

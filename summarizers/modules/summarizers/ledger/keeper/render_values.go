@@ -273,11 +273,11 @@ func (p *page) fieldNames(held *holding) {
 	for i := range p.s.Work.Values {
 		v := &p.s.Work.Values[i]
 		for k := range strings.SplitSeq(v.Key, ".") {
-			held.field(k, held.has(k) || isField(k)) // an id that is a key is something's name
+			held.set[k] = held.set[k] || isField(k) // an id that is a key is something's name
 		}
 		for part := range strings.SplitSeq(v.Value, ", ") {
 			if k, _, ok := strings.Cut(part, " "); ok && !isID(k) {
-				held.field(k, true)
+				held.set[k] = true
 			}
 		}
 	}
