@@ -36,6 +36,14 @@ func VerifyResets(h *Host) {
 	}
 }
 
+// Held counts the calls of m that have an instance, or wait for one to be made for them.
+func Held(m *Module) int {
+	p := m.Current().pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.slots) - len(p.free)
+}
+
 // MakeInstance makes one more instance of m, outside of its pool.
 func MakeInstance(ctx context.Context, m *Module) (*Instance, error) {
 	i, err := m.Current().prog.Instantiate(ctx, false)

@@ -54,8 +54,8 @@ func occupy(ctx context.Context, t *testing.T, m *host.Module) <-chan error {
 		_, err := m.Call(ctx, "run", nil)
 		ended <- err
 	}()
-	// A call with a short patience does not get the only instance, which was there before. It may also be
-	// too slow to use it, and cost it.
+	// A call with a short patience does not get the only instance, which was there before and is held. It may also
+	// be too slow to ask for it, or to use it, and cost it.
 	for {
 		there := m.Stats().Instances == 1
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
@@ -66,7 +66,7 @@ func occupy(ctx context.Context, t *testing.T, m *host.Module) <-chan error {
 		case err == nil, errors.As(err, &trap):
 		case !errors.Is(err, context.DeadlineExceeded):
 			t.Fatal(err)
-		case there:
+		case there && host.Held(m) == 1:
 			return ended
 		}
 	}

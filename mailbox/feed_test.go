@@ -97,6 +97,40 @@ func read(t *testing.T, m *mailbox.Mailbox, dispatch string, seq uint64) (out []
 	}
 }
 
+// TestFeed_whileEventsAreDropped: a reader that is hardly slower than a run misses events, and gets no part of one that
+// is dropped while it is read.
+func TestFeed_whileEventsAreDropped(t *testing.T) {
+	t.Parallel()
+	attached := make(chan struct{})
+	do := func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+		<-attached
+		for i := range 20_000 {
+			j.Emit("n", fmt.Append(nil, i+1))
+		}
+		return mailbox.Result{Termination: "natural"}, nil
+	}
+	m := started(t, mailbox.Config{Runtime: &script{do: do}, Events: mailbox.Events{Count: 2, Pause: -1}, Store: memstore.New()})
+	f, err := m.Attach(t.Context(), background(t, m, request("t", "go")).Dispatch)
+	must(t, err)
+	close(attached)
+	for seq := uint64(0); ; {
+		e, err := f.Next(t.Context(), seq)
+		var gap *mailbox.GapError
+		switch {
+		case errors.As(err, &gap):
+			seq = gap.Next
+			continue
+		case errors.Is(err, mailbox.ErrEnd):
+			return
+		}
+		must(t, err)
+		if e.Seq <= seq || e.Type == "n" && string(e.Data) != fmt.Sprint(e.Seq) {
+			t.Fatalf("after event %d comes %+v", seq, e)
+		}
+		seq = e.Seq
+	}
+}
+
 // TestEventsOfALargeRun holds that more events than a batch takes, and larger ones, come in one piece elsewhere, but for those
 // that are too large to be shared.
 func TestEventsOfALargeRun(t *testing.T) {

@@ -129,16 +129,9 @@ var errOver = errors.New("the execution is over")
 // next returns the first event after the one with the number seq, waiting for it if it has not come.
 func (s *stream) next(ctx context.Context, seq uint64) (Event, error) {
 	for {
-		s.mu.Lock()
-		list, dropped, over, more := s.after(seq), s.dropped, s.over, s.more
-		s.mu.Unlock()
-		switch {
-		case seq < dropped && dropped > s.base:
-			return Event{}, &GapError{Next: dropped}
-		case len(list) > 0:
-			return list[0], nil
-		case over:
-			return Event{}, errOver
+		e, more, err := s.at(seq)
+		if more == nil {
+			return e, err
 		}
 		select {
 		case <-more:
@@ -146,6 +139,22 @@ func (s *stream) next(ctx context.Context, seq uint64) (Event, error) {
 			return Event{}, context.Cause(ctx)
 		}
 	}
+}
+
+// at is the first event after the one with the number seq, or why there is none, or what is closed when more comes.
+func (s *stream) at(seq uint64) (e Event, more <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seq < s.dropped && s.dropped > s.base {
+		return e, nil, &GapError{Next: s.dropped}
+	}
+	if list := s.after(seq); len(list) > 0 {
+		return list[0], nil, nil // a copy: the place in the list is cleared when the event is dropped
+	}
+	if s.over {
+		return e, nil, errOver
+	}
+	return e, s.more, nil
 }
 
 // has reports whether the stream has what comes after a number, or will have it.
