@@ -25,7 +25,7 @@ const (
 func (sc *scanner) assignment(i int) (match, bool) {
 	t := sc.text
 	from, to, lineStart := keyBefore(t, i)
-	if from == to {
+	if !telling(t[from:to]) {
 		return match{}, false
 	}
 	kind := kindOfKey(t[from:to])
@@ -99,6 +99,35 @@ func value(t string, i int) (from, to int, quoted bool) {
 		j++
 	}
 	return i, j, false
+}
+
+// telling reports whether a name ends like one that kindOfKey knows. Most names do not.
+func telling(key string) bool {
+	key = strings.TrimRight(key, "_-.") // as split does
+	if key == "" {
+		return false
+	}
+	switch key[len(key)-1] | 0x20 {
+	case 'd':
+		return ends(key, "password") || ends(key, "passwd") || ends(key, "pwd")
+	case 'e':
+		return ends(key, "passphrase")
+	case 's':
+		return ends(key, "pass")
+	case 't':
+		return ends(key, "secret")
+	case 'y':
+		return ends(key, "key")
+	case 'n':
+		return ends(key, "token")
+	case 'l':
+		return ends(key, "credential")
+	}
+	return false
+}
+
+func ends(key, end string) bool {
+	return len(key) >= len(end) && strings.EqualFold(key[len(key)-len(end):], end)
 }
 
 // kindOfKey reads a name such as DB_PASSWORD, apiKey or client-secret.

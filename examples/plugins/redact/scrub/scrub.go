@@ -1,6 +1,9 @@
 package scrub
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Rule identifiers. They name the placeholder and the counters.
 const (
@@ -38,6 +41,7 @@ const (
 	minWord    = 4
 	maxHeader  = 2048
 	awsContext = 200
+	minToken   = 9   // no name of a header is shorter, but for the host of a webhook
 	maxToken   = 640 // no known token is longer
 )
 
@@ -56,17 +60,17 @@ type Config struct {
 
 // Scrubber replaces credentials by placeholders.
 type Scrubber struct {
-	words   [256][]string // by first byte
-	allow   map[string]bool
-	off     map[string]bool
-	mask    string
-	anyWord bool
+	words map[byte][]string // by first byte
+	class *[256]uint8       // as in tables; words have their own
+	allow map[string]bool
+	off   map[string]bool
+	mask  string
 }
 
 // New takes a config. Words that are too short, and those beyond the limit, are
 // left out: hiding every "a" would destroy the text.
 func New(c Config) *Scrubber {
-	s := &Scrubber{allow: map[string]bool{}, off: map[string]bool{}, mask: c.Mask}
+	s := &Scrubber{class: &bytewise.class, allow: map[string]bool{}, off: map[string]bool{}, mask: c.Mask}
 	if s.mask == "" {
 		s.mask = "[REDACTED:{rule}]"
 	}
@@ -76,10 +80,14 @@ func New(c Config) *Scrubber {
 	for _, d := range c.Disable {
 		s.off[d] = true
 	}
+	if len(c.Words) > 0 {
+		class := bytewise.class
+		s.words, s.class = map[byte][]string{}, &class
+	}
 	for i, w := range c.Words {
 		if len(w) >= minWord && len(w) <= 4096 && i < maxWords {
 			s.words[w[0]] = append(s.words[w[0]], w)
-			s.anyWord = true
+			s.class[w[0]] |= classSign
 		}
 	}
 	return s
@@ -97,7 +105,7 @@ func (s *Scrubber) Text(text string, counts map[string]int) string {
 	sc := scanner{s: s, text: text, pemEnd: -1}
 	var out []byte
 	done := 0
-	for i := 0; i < len(text); {
+	for i := sc.next(0); i < len(text); i = sc.next(i) {
 		m, ok := sc.at(i)
 		if !ok || s.off[m.rule] || m.from < done || s.allow[text[m.from:m.to]] {
 			i++
@@ -126,15 +134,85 @@ type scanner struct {
 	awsEnd int // up to here, an AWS access key has been seen near by
 }
 
+// What may begin with a byte. Most bytes of a text begin nothing, and next passes them in a short loop: calls and
+// branches are what a guest spends most of its time on.
+const (
+	classSign  uint8 = 1 << iota // a configured word, or the sign after the name of a credential
+	classBlock                   // a key block, if the next byte fits
+	classToken                   // a token or the name of a header, if the next byte fits and no word goes on here
+	classWord                    // any word
+)
+
+// tables are about bytes.
+type tables struct {
+	// class is what may begin with each, without configured words.
+	class [256]uint8
+	// after is what may begin after it: usually, and near an AWS access key, where any word may be the secret.
+	after, near [256]uint8
+	// Two bytes begin a token or a block if first of one and second of the other have a bit in common.
+	first, second [256]uint16
+}
+
+var bytewise = newTables()
+
+func newTables() (t tables) {
+	for i := range t.class {
+		t.after[i], t.near[i] = classSign|classBlock|classToken, classSign|classBlock|classToken|classWord
+		if wordByte(byte(i)) {
+			t.class[i], t.after[i], t.near[i] = classWord, classSign|classBlock, classSign|classBlock
+		}
+	}
+	t.class[':'], t.class['='] = classSign, classSign
+	for _, begin := range begins() {
+		t.class[begin[0]] |= classToken
+		t.begin(begin[0], begin[1])
+	}
+	t.class['-'] = classBlock
+	t.begin('-', '-')
+	return t
+}
+
+// begin notes two bytes that something begins with. Of first bytes there are at most 16.
+func (t *tables) begin(one, two byte) {
+	if t.first[one] == 0 {
+		used := uint16(0)
+		for _, bit := range &t.first {
+			used |= bit
+		}
+		t.first[one] = used + 1
+	}
+	t.second[two] |= t.first[one]
+}
+
+// next is the first place from i on that is worth a look, or the end.
+func (sc *scanner) next(i int) int {
+	t, class, after := sc.text, sc.s.class, &bytewise.after
+	if i < sc.awsEnd {
+		after = &bytewise.near
+	}
+	counts := after[' ']
+	if i > 0 {
+		counts = after[t[i-1]]
+	}
+	for ; i < len(t); i++ {
+		c := t[i]
+		if k := class[c] & counts; k != 0 {
+			if k&(classSign|classWord) != 0 || i+1 < len(t) && bytewise.first[c]&bytewise.second[t[i+1]] != 0 {
+				break
+			}
+		}
+		counts = after[c]
+	}
+	return i
+}
+
 // at looks for a credential that begins, or whose name ends, at i.
 func (sc *scanner) at(i int) (match, bool) {
 	t := sc.text
 	c := t[i]
-	if sc.s.anyWord {
-		for _, w := range sc.s.words[c] {
-			if strings.HasPrefix(t[i:], w) {
-				return match{i, i + len(w), RuleWord}, true
-			}
+	for _, w := range sc.s.words[c] {
+		if strings.HasPrefix(t[i:], w) {
+			return match{i, i + len(w), RuleWord}, true
 		}
 	}
 	switch c {
@@ -170,6 +248,9 @@ func inBase64(t string, i int) bool {
 // token looks for a credential known by its prefix.
 func (sc *scanner) token(i int) (match, bool) {
 	end := sc.runEnd(i)
+	if end-i < minToken && i >= sc.awsEnd && sc.text[i] != 'h' {
+		return match{}, false
+	}
 	if m, ok := sc.jwt(i, end); ok {
 		return m, true
 	}
@@ -183,7 +264,7 @@ func (sc *scanner) token(i int) (match, bool) {
 	if i < sc.awsEnd && awsSecret(sc.text, i) {
 		return match{i, i + 40, RuleAWSSecret}, true
 	}
-	if len(w) >= 9 && len(w) <= 20 && header(w) {
+	if len(w) <= 20 && slices.Contains(headers(), fold(w)) {
 		return sc.authorization(end)
 	}
 	if slackHook(sc.text[i:min(len(sc.text), i+160)]) {

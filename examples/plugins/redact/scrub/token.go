@@ -15,7 +15,11 @@ func known(w string) (rule string, n int) {
 	if len(w) < 16 {
 		return "", 0
 	}
-	for _, s := range shapes(w[0]) {
+	for i := range shapes {
+		s := &shapes[i]
+		if s.prefix[0] != w[0] {
+			continue
+		}
 		rest, ok := strings.CutPrefix(w, s.prefix)
 		if !ok {
 			continue
@@ -32,63 +36,55 @@ func known(w string) (rule string, n int) {
 	return "", 0
 }
 
-// shapes lists what may begin with c. More telling prefixes come first.
-func shapes(c byte) []shape {
-	switch c {
-	case 'A':
-		return []shape{
-			{RuleAWSKey, "AKIA", 16, 16, false, true},
-			{RuleAWSKey, "ASIA", 16, 16, false, true},
-			{RuleGoogle, "AIza", 35, 35, true, true},
-		}
-	case 'g':
-		return []shape{
-			{RuleGitHub, "ghp_", 36, 255, false, true},
-			{RuleGitHub, "gho_", 36, 255, false, true},
-			{RuleGitHub, "ghu_", 36, 255, false, true},
-			{RuleGitHub, "ghs_", 36, 600, true, true},
-			{RuleGitHub, "ghr_", 36, 255, false, true},
-			{RuleGitHub, "github_pat_", 36, 255, false, true},
-			{RuleGitLab, "glpat-", 20, 300, true, false},
-			{RuleGitLab, "gldt-", 20, 300, true, false},
-			{RuleGitLab, "glrt-", 20, 300, true, false},
-			{RuleGitLab, "glptt-", 20, 300, true, false},
-		}
-	case 'x':
-		return []shape{
-			{RuleSlack, "xoxb-", 20, 255, true, true},
-			{RuleSlack, "xoxp-", 20, 255, true, true},
-			{RuleSlack, "xoxa-", 20, 255, true, true},
-			{RuleSlack, "xoxr-", 20, 255, true, true},
-			{RuleSlack, "xoxs-", 20, 255, true, true},
-			{RuleSlack, "xoxe-", 20, 300, true, true},
-			{RuleSlack, "xapp-", 20, 255, true, true},
-		}
-	case 's':
-		return []shape{
-			{RuleAnthropic, "sk-ant-", 20, 255, true, true},
-			{RuleOpenAI, "sk-proj-", 20, 255, true, true},
-			{RuleOpenAI, "sk-svcacct-", 20, 255, true, true},
-			{RuleStripe, "sk_live_", 16, 255, false, false},
-			{RuleStripe, "sk_test_", 16, 255, false, false},
-			{RuleOpenAI, "sk-", 32, 255, false, true},
-		}
-	case 'r':
-		return []shape{{RuleStripe, "rk_live_", 16, 255, false, false}, {RuleStripe, "rk_test_", 16, 255, false, false}}
-	case 'w':
-		return []shape{{RuleStripe, "whsec_", 24, 255, false, true}}
-	case 'n':
-		return []shape{{RuleNPM, "npm_", 36, 36, false, true}}
-	case 'p':
-		return []shape{{RulePyPI, "pypi-", 50, 400, true, true}}
-	case 'h':
-		return []shape{{RuleHuggingFace, "hf_", 30, 60, false, true}}
-	case 'G':
-		return []shape{{RuleGoogle, "GOCSPX-", 24, 40, true, false}}
-	case 'y':
-		return []shape{{RuleGoogle, "ya29_", 40, 400, true, true}}
+// begins lists what two bytes a token or the name of a header may begin with.
+func begins() []string {
+	list := []string{"ey", "ho"} // a JWT, the host of a webhook
+	for _, s := range shapes {
+		list = append(list, s.prefix[:2])
 	}
-	return nil
+	for _, name := range headers() {
+		up := strings.ToUpper(name)
+		list = append(list, name[:2], up[:2], name[:1]+up[1:2], up[:1]+name[1:2])
+	}
+	return list
+}
+
+// shapes lists the known tokens. Of those with one first byte the more telling prefixes come first.
+var shapes = []shape{
+	{RuleAWSKey, "AKIA", 16, 16, false, true},
+	{RuleAWSKey, "ASIA", 16, 16, false, true},
+	{RuleGoogle, "AIza", 35, 35, true, true},
+	{RuleGitHub, "ghp_", 36, 255, false, true},
+	{RuleGitHub, "gho_", 36, 255, false, true},
+	{RuleGitHub, "ghu_", 36, 255, false, true},
+	{RuleGitHub, "ghs_", 36, 600, true, true},
+	{RuleGitHub, "ghr_", 36, 255, false, true},
+	{RuleGitHub, "github_pat_", 36, 255, false, true},
+	{RuleGitLab, "glpat-", 20, 300, true, false},
+	{RuleGitLab, "gldt-", 20, 300, true, false},
+	{RuleGitLab, "glrt-", 20, 300, true, false},
+	{RuleGitLab, "glptt-", 20, 300, true, false},
+	{RuleSlack, "xoxb-", 20, 255, true, true},
+	{RuleSlack, "xoxp-", 20, 255, true, true},
+	{RuleSlack, "xoxa-", 20, 255, true, true},
+	{RuleSlack, "xoxr-", 20, 255, true, true},
+	{RuleSlack, "xoxs-", 20, 255, true, true},
+	{RuleSlack, "xoxe-", 20, 300, true, true},
+	{RuleSlack, "xapp-", 20, 255, true, true},
+	{RuleAnthropic, "sk-ant-", 20, 255, true, true},
+	{RuleOpenAI, "sk-proj-", 20, 255, true, true},
+	{RuleOpenAI, "sk-svcacct-", 20, 255, true, true},
+	{RuleStripe, "sk_live_", 16, 255, false, false},
+	{RuleStripe, "sk_test_", 16, 255, false, false},
+	{RuleOpenAI, "sk-", 32, 255, false, true},
+	{RuleStripe, "rk_live_", 16, 255, false, false},
+	{RuleStripe, "rk_test_", 16, 255, false, false},
+	{RuleStripe, "whsec_", 24, 255, false, true},
+	{RuleNPM, "npm_", 36, 36, false, true},
+	{RulePyPI, "pypi-", 50, 400, true, true},
+	{RuleHuggingFace, "hf_", 30, 60, false, true},
+	{RuleGoogle, "GOCSPX-", 24, 40, true, false},
+	{RuleGoogle, "ya29_", 40, 400, true, true},
 }
 
 // mixed reports letters together with digits, and no long stretch of one byte.
@@ -131,13 +127,9 @@ func awsSecret(t string, i int) bool {
 	return upper && lower && digit
 }
 
-// header reports names of HTTP headers that carry credentials.
-func header(w string) bool {
-	switch fold(w) {
-	case "authorization", "proxy-authorization", "x-api-key", "x-auth-token", "private-token", "x-gitlab-token", "x-vault-token":
-		return true
-	}
-	return false
+// headers are the names of HTTP headers that carry credentials.
+func headers() []string {
+	return []string{"authorization", "proxy-authorization", "x-api-key", "x-auth-token", "private-token", "x-gitlab-token", "x-vault-token"}
 }
 
 // authorization matches the credential of a header whose name ends at i.
