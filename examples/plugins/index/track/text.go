@@ -1,6 +1,9 @@
 package track
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const (
 	scanBytes = 16 << 10
@@ -22,31 +25,55 @@ func Text(s string) Found {
 		s = s[:scanBytes] + "\n" + s[len(s)-scanBytes:]
 	}
 	var f Found
+	h := look(s)
 	for line := range strings.SplitSeq(s, "\n") {
-		f.line(strings.TrimRight(line, "\r"))
+		f.line(strings.TrimRight(line, "\r"), h)
 	}
 	return f
 }
 
-func (f *Found) line(line string) {
+// hints is what a text has somewhere. Lines are searched only for what the text has: a guest pays for each search that
+// it begins.
+type hints struct{ urls, failed, exit bool }
+
+func look(s string) hints {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
+	}
+	return hints{
+		urls:   has("http"),
+		failed: has("Error: ", ": error: ", "command not found", "No such file or directory"),
+		exit:   has("exit", "Exit", "EXIT", "returncode", "RETURNCODE"),
+	}
+}
+
+func (f *Found) line(line string, h hints) {
 	if p, ok := patchTarget(line); ok && Path(p) {
 		f.Modified = put(f.Modified, p)
 	}
-	t := strings.TrimLeft(line, "+- \t0123456789:|")
+	t := line
+	for t != "" && strings.IndexByte("+- \t0123456789:|", t[0]) >= 0 {
+		t = t[1:]
+	}
 	if id := declared(t); id != "" {
 		f.Identifiers = put(f.Identifiers, id)
 	}
 	// A hunk header names the function: @@ -1,2 +1,3 @@ func F()
-	if _, rest, ok := strings.Cut(line, "@@ "); ok && strings.HasPrefix(line, "@@") {
+	if strings.HasPrefix(line, "@@") {
+		_, rest, _ := strings.Cut(line, "@@ ")
 		if _, head, ok := strings.Cut(rest, "@@ "); ok {
 			f.Identifiers = put(f.Identifiers, declared(strings.TrimSpace(head)))
 		}
 	}
-	f.urls(line)
-	if failed(t) {
+	if h.urls {
+		f.urls(line)
+	}
+	if failed(t, h.failed) {
 		f.Errors = put(f.Errors, cut(t))
 	}
-	f.exit(strings.ToLower(cut(t)))
+	if h.exit {
+		f.exit(strings.ToLower(cut(t)))
+	}
 }
 
 func put(list []string, s string) []string {
@@ -70,6 +97,9 @@ func cut(s string) string {
 
 // patchTarget is the file of a patch header.
 func patchTarget(line string) (string, bool) {
+	if line == "" || line[0] != '+' && line[0] != '*' {
+		return "", false
+	}
 	for _, p := range []string{"+++ b/", "*** Update File: ", "*** Add File: ", "*** Delete File: "} {
 		if rest, ok := strings.CutPrefix(line, p); ok {
 			return strings.TrimSpace(rest), true
@@ -136,14 +166,18 @@ func (f *Found) urls(line string) {
 	}
 }
 
-func failed(s string) bool {
-	if len(s) < 6 || len(s) > 2000 {
+// failed reports the lines of errors; within is whether words of an error may stand behind the beginning of the line.
+func failed(s string, within bool) bool {
+	if len(s) < 6 || len(s) > 2000 || !within && strings.IndexByte("eEFpfT", s[0]) < 0 {
 		return false
 	}
 	for _, p := range []string{"error:", "Error:", "ERROR", "FAIL", "panic:", "fatal:", "error[", "Traceback"} {
 		if strings.HasPrefix(s, p) {
 			return true
 		}
+	}
+	if !within {
+		return false
 	}
 	head := cut(s)
 	return strings.Contains(head, "Error: ") || strings.Contains(head, ": error: ") || strings.Contains(head, "command not found") || strings.Contains(head, "No such file or directory")
