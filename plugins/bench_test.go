@@ -13,6 +13,7 @@ import (
 // BenchmarkOnPhase calls the three guests as a run does, on both engines.
 func BenchmarkOnPhase(b *testing.B) {
 	output := strings.Repeat("drwxr-xr-x 2 dev dev 4096 Jan 12 10:00 internal/wire\n", 12)
+	large := strings.Repeat(output, 160) // 100 KB
 	events := map[string]*abi.Event{
 		"guard": {Phase: abi.ToolGate, Call: &abi.ToolCall{
 			ID: "c1", Name: "bash", Kind: abi.ToolExecute,
@@ -22,6 +23,14 @@ func BenchmarkOnPhase(b *testing.B) {
 			Phase: abi.AfterToolExecute, Call: &abi.ToolCall{ID: "c1", Name: "bash"}, ResultMessageID: "m1",
 			Result:   &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(output)}},
 			Messages: []abi.Message{{ID: "m1", Role: abi.RoleTool, ToolCallID: "c1", Content: []abi.ContentBlock{abi.Text(output)}}},
+		},
+		"redact-large": {
+			Phase: abi.AfterToolExecute, Call: &abi.ToolCall{ID: "c1", Name: "bash"}, ResultMessageID: "m1",
+			Result: &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(large)}},
+		},
+		"index-large": {
+			Phase: abi.AfterToolExecute, Call: &abi.ToolCall{ID: "c1", Name: "read", Arguments: map[string]any{"path": "host/pool.go"}},
+			Result: &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(large)}},
 		},
 		"index": {
 			Phase: abi.AfterToolExecute, Call: &abi.ToolCall{ID: "c1", Name: "read", Arguments: map[string]any{"path": "host/pool.go"}},
@@ -36,7 +45,7 @@ func BenchmarkOnPhase(b *testing.B) {
 					b.Fatal(err)
 				}
 				defer h.Close(b.Context())
-				set, err := plugins.Load(b.Context(), h, []plugins.Entry{{Module: module(name)}})
+				set, err := plugins.Load(b.Context(), h, []plugins.Entry{{Module: module(strings.TrimSuffix(name, "-large"))}})
 				if err != nil {
 					b.Fatal(err)
 				}
