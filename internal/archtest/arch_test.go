@@ -80,7 +80,7 @@ func arrows() map[string][]string {
 		"agent":                         {"phases", "inbox", "llm", "abi", "internal/dynamic", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
 		"agent/mcp":                     {"agent", "internal/schema", "abi"},
 		"mailbox":                       {"store", "thread"},
-		"mailbox/mailboxtest":           {"mailbox", "store"},
+		"mailbox/mailboxtest":           {"mailbox", "store", "internal/killtest"},
 		"mailbox/mailboxmetrics":        {"mailbox", "store"},
 		"mailbox/mailboxtrace":          {"mailbox"},
 		"mailbox/agentrun":              {"mailbox", "agent", "compaction", "llm", "thread", "store", "internal/wire", "abi"},

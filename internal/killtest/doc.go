@@ -3,7 +3,7 @@
 //
 // # Concurrency
 //
-// [Once] has one child, [Run] has [AtOnce] at a time, and calls check from as many goroutines.
+// [Once] and [Start] have one child, [Run] has [AtOnce] at a time, and calls check from as many goroutines.
 //
 // # Errors
 //

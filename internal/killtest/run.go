@@ -1,12 +1,8 @@
 package killtest
 
 import (
-	"bufio"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -65,47 +61,19 @@ func Once(t *testing.T, kind, name, line string) []string {
 // live is one child, from its start to its end, when it has printed what is due.
 func live(t *testing.T, kind string, l Life, due func(said []string) bool) (said []string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Error(err)
+	p := Start(t, kind, l)
+	if p == nil {
 		return nil
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^$")
-	cmd.Env = append(os.Environ(), environment+kind+"="+l.String())
-	var trouble strings.Builder
-	cmd.Stderr = &trouble
-	alive, err := cmd.StdinPipe() // a child ends with its parent
-	if err != nil {
-		t.Error(err)
-		return nil
+	kill := func() {
+		if due(said) {
+			p.Kill()
+		}
 	}
-	defer alive.Close()
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	said, killed := listen(bufio.NewReader(out), due, cmd.Process)
-	_ = cmd.Wait() // killed
-	if !killed {
-		t.Errorf("%s", trouble.String())
+	kill()
+	for line := range p.Said() {
+		said = append(said, line)
+		kill()
 	}
 	return said
-}
-
-// listen reads what a child prints, kills it when that is due, and reads what it printed meanwhile.
-func listen(out *bufio.Reader, due func(said []string) bool, p *os.Process) (said []string, killed bool) {
-	for {
-		if !killed && due(said) {
-			killed = p.Kill() == nil
-		}
-		line, err := out.ReadString('\n')
-		if err != nil { // half a line was not said
-			return said, killed
-		}
-		said = append(said, strings.TrimSuffix(line, "\n"))
-	}
 }

@@ -1,17 +1,15 @@
 package mailboxtest
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/killtest"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -88,94 +86,38 @@ type saidLog struct {
 	began     map[string]int
 }
 
-// life starts a child, lets it work for a moment and kills it.
+// life starts a child and kills it after a random while, counted from its first work, and sometimes before that.
 func (s *saidLog) life(name string) {
-	ctx := s.t.Context()
-	self, err := os.Executable()
-	if err != nil {
-		s.t.Error(err)
+	p := killtest.Start(s.t, crashKind, killtest.Life{Name: name})
+	if p == nil {
 		return
 	}
-	cmd := exec.CommandContext(ctx, self, "-test.run=^$")
-	cmd.Env = append(os.Environ(), crashEnv+"="+name)
-	var trouble strings.Builder
-	cmd.Stderr = &trouble
-	alive, err := cmd.StdinPipe() // a child ends with its parent
-	if err != nil {
-		s.t.Error(err)
-		return
+	after := time.Duration(rand.IntN(40_000)) * time.Microsecond //nolint:gosec // not a secret
+	works := sync.OnceFunc(func() { time.AfterFunc(after, func() { s.end(p) }) })
+	if rand.IntN(8) == 0 { //nolint:gosec // not a secret
+		after *= 4 // while it starts
+		works()
 	}
-	defer alive.Close()
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	lines := bufio.NewReader(out)
-	ended := s.watch(lines, func() { s.end(cmd.Process) })
-	_ = cmd.Wait() // killed
-	if ended {
-		s.t.Errorf("a child ended by itself: %s", trouble.String())
+	for line := range p.Said() {
+		if line != "open" {
+			works()
+		}
+		s.note(line)
 	}
 }
 
 // end kills a child. One in twenty is stopped first, until others have what it held, and has a
 // moment to continue.
-func (s *saidLog) end(p *os.Process) {
+func (s *saidLog) end(p *killtest.Process) {
 	if rand.IntN(20) == 0 { //nolint:gosec // not a secret
-		err := freeze(p)
+		err := freeze(p.Process)
 		<-time.After(crashLease + crashLease/4)
-		if err = errors.Join(err, thaw(p)); err != nil {
+		if err = errors.Join(err, thaw(p.Process)); err != nil {
 			s.t.Errorf("stop a child: %v", err)
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	_ = p.Kill()
-}
-
-// watch reads what a child prints and kills it after a random while, counted from its
-// first work, and sometimes before that. It reports whether the child ended before.
-func (s *saidLog) watch(lines *bufio.Reader, kill func()) (ended bool) {
-	after := time.Duration(rand.IntN(40_000)) * time.Microsecond //nolint:gosec // not a secret
-	first, killed := make(chan struct{}), make(chan struct{})
-	if rand.IntN(8) == 0 { //nolint:gosec // not a secret
-		after *= 4 // while it starts
-		close(first)
-	}
-	go func() {
-		<-first
-		<-time.After(after)
-		close(killed)
-		kill()
-	}()
-	received := func() {
-		select {
-		case <-first:
-		default:
-			close(first)
-		}
-	}
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil { // half a line does not count
-			break
-		}
-		if line != "open\n" {
-			received()
-		}
-		s.note(strings.TrimSuffix(line, "\n"))
-	}
-	select {
-	case <-killed:
-	default:
-		ended = true
-	}
-	received()
-	<-killed
-	return ended
+	p.Kill()
 }
 
 // note keeps a line of a child.

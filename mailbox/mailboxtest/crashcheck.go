@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func (c *crashCheck) drain(open OpenFunc, name string) {
 			c.t.Errorf("close: %v", err)
 		}
 	}()
-	cfg := crashConfig(store, func(format string, args ...any) { c.said.note(fmt.Sprintf(format, args...)) })
+	cfg := crashConfig(store, func(words ...any) { c.said.note(strings.TrimSpace(fmt.Sprintln(words...))) })
 	cfg.Lease.Duration = crashStill // no process kills it: it loses no claim because the machine is busy
 	c.box, err = mailbox.New(ctx, cfg)
 	must(c.t, err)

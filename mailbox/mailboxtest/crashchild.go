@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/killtest"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 )
 
-// crashEnv has the name of the store for a child of [TestCrash].
-const crashEnv = "MORTISE_TEST_MAILBOX_CRASH"
+// crashKind is the kind of the children of [TestCrash].
+const crashKind = "MAILBOX"
 
 // What a child does, at most: a run has crashSteps commits, and the last one ends it.
 const (
@@ -28,21 +28,12 @@ const (
 // CrashChild makes this process a child of [TestCrash], if it was started as one, and does not
 // return then. Call it first in TestMain.
 func CrashChild(open OpenFunc) {
-	name := os.Getenv(crashEnv)
-	if name == "" {
-		return
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(1) // the parent has gone
-	}()
-	err := crashChild(context.Background(), open, name)
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	killtest.Child(crashKind, func(ctx context.Context, l killtest.Life, say func(words ...any)) error {
+		return crashChild(ctx, open, l.Name, say)
+	})
 }
 
-func crashChild(ctx context.Context, open OpenFunc, name string) error {
-	say := crashVoice(os.Stdout)
+func crashChild(ctx context.Context, open OpenFunc, name string, say func(words ...any)) error {
 	s, _, err := open(ctx, name)
 	if err != nil {
 		return err
@@ -63,10 +54,10 @@ func crashChild(ctx context.Context, open OpenFunc, name string) error {
 					Thread: fmt.Sprint("t", (os.Getpid()+w+i)%crashThreads), Messages: []mailbox.Input{{Data: []byte("hello")}},
 				})
 				if err != nil {
-					say("wrong submit: %v", err)
+					say("wrong submit:", err)
 					continue
 				}
-				say("submitted %s", sub.Dispatch)
+				say("submitted", sub.Dispatch)
 			}
 		})
 	}
@@ -76,7 +67,7 @@ func crashChild(ctx context.Context, open OpenFunc, name string) error {
 
 // crashConfig has short leases, so that what the dead held is soon free, and more attempts than a
 // child is killed.
-func crashConfig(s store.Store, say func(format string, args ...any)) mailbox.Config {
+func crashConfig(s store.Store, say func(words ...any)) mailbox.Config {
 	return mailbox.Config{
 		Store: s, Runtime: crashRuntime{say: say},
 		Lease:     mailbox.Lease{Duration: crashLease, Renew: 200 * time.Millisecond, Skew: 50 * time.Millisecond},
@@ -86,25 +77,15 @@ func crashConfig(s store.Store, say func(format string, args ...any)) mailbox.Co
 	}
 }
 
-// crashVoice writes lines, one write each.
-func crashVoice(w io.Writer) func(format string, args ...any) {
-	var mu sync.Mutex
-	return func(format string, args ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Fprintf(w, format+"\n", args...)
-	}
-}
-
 // crashRuntime writes a few messages with the claim by which they were written. The last
 // one comes with the end of the run.
 type crashRuntime struct {
-	say func(format string, args ...any)
+	say func(words ...any)
 }
 
 // Run implements mailbox.Runtime.
 func (r crashRuntime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
-	r.say("began %s %d", j.Dispatch.Thread, j.Fence)
+	r.say("began", j.Dispatch.Thread, j.Fence)
 	done := mailbox.Result{Status: mailbox.RunDone, Termination: "natural", Response: "done"}
 	for step := range crashSteps {
 		id := fmt.Sprintf("%s %d %d", j.Dispatch.ID, j.Fence, step)
@@ -114,7 +95,7 @@ func (r crashRuntime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, 
 		}
 		err := j.Commit(ctx, c)
 		if err != nil && !errors.Is(err, mailbox.ErrConflict) && ctx.Err() == nil {
-			r.say("wrong commit %s: %v", id, err)
+			r.say("wrong commit", id, err)
 		}
 		if err != nil {
 			return mailbox.Result{}, err
