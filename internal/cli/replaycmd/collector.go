@@ -82,11 +82,28 @@ func (c *collector) record(r phases.Record) {
 	for _, change := range e.Applied {
 		c.change(e.Plugin, change)
 	}
-	if g := e.Gate; g != nil && g.Action != abi.GateAllow && !g.Overridden && len(c.report.Gates) < maxGates {
-		c.report.Gates = append(c.report.Gates, GateReport{
-			Plugin: e.Plugin, Action: string(g.Action), Tool: e.Tool, CallID: e.CallID, Reason: g.Reason,
-		})
+	if g := e.Gate; g != nil && g.Action != abi.GateAllow && !g.Overridden {
+		c.gate(GateReport{Plugin: e.Plugin, Action: string(g.Action), Tool: e.Tool, CallID: e.CallID, Reason: g.Reason})
 	}
+}
+
+// gate counts a call that a gate decided.
+func (c *collector) gate(g GateReport) {
+	list := &c.report.Gates
+	same := func(had GateReport) bool {
+		had.CallID, had.Count = g.CallID, 0
+		return had == g
+	}
+	i := slices.IndexFunc(*list, same)
+	if i < 0 && len(*list) >= maxGates {
+		g.Reason = ""
+		i = slices.IndexFunc(*list, same)
+	}
+	if i < 0 {
+		i = len(*list)
+		*list = append(*list, g)
+	}
+	(*list)[i].Count++
 }
 
 func (c *collector) hook(e *thread.Decision) *HookReport {

@@ -40,3 +40,18 @@ func PrintRuns(r RunsReport) string {
 	}
 	return out.String()
 }
+
+// PrintGates prints calls that gates decided, as a run reports them.
+func PrintGates(list ...GateReport) string {
+	c := newCollector()
+	for _, g := range list {
+		c.gate(g)
+	}
+	var out strings.Builder
+	t := term.NewTable(&out)
+	c.report.changeTable(t)
+	if err := t.End(); err != nil {
+		return err.Error()
+	}
+	return out.String()
+}

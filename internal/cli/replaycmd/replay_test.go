@@ -2,6 +2,7 @@ package replaycmd_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -22,6 +23,28 @@ func TestReportCountsRewrittenCalls(t *testing.T) {
 	}
 	if got := replaycmd.PrintRuns(replaycmd.RunsReport{ToolCalls: 3}); strings.Contains(got, "rewrote") {
 		t.Errorf("%s", got)
+	}
+}
+
+// Calls that a gate decided for one reason are one row with their number, and none is left out.
+func TestReportCountsGatedCalls(t *testing.T) {
+	t.Parallel()
+	var list []replaycmd.GateReport
+	for n := range 1000 {
+		list = append(list, replaycmd.GateReport{Plugin: "guard", Action: "block", Tool: "bash", CallID: fmt.Sprint(n), Reason: "no network"})
+	}
+	list = append(list, replaycmd.GateReport{Plugin: "guard", Action: "ask", Tool: "bash", Reason: "no network"})
+	got := strings.Join(strings.Fields(replaycmd.PrintGates(list...)), " ")
+	want := "tool calls that a gate decided plugin action tool times reason guard block bash 1000 no network guard ask bash 1 no network"
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	list = nil
+	for n := range 300 {
+		list = append(list, replaycmd.GateReport{Plugin: "guard", Action: "block", Tool: "bash", Reason: fmt.Sprint("reason ", n)})
+	}
+	if got := replaycmd.PrintGates(list...); !strings.Contains(got, "and 176 kinds more") {
+		t.Errorf("the table ends without what is left out:\n%s", got)
 	}
 }
 

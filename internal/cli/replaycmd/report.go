@@ -175,12 +175,14 @@ type ChangeReport struct {
 	Example string `json:"example,omitempty"`
 }
 
-// GateReport is a tool call that a gate did not let through as it was.
+// GateReport is tool calls that a gate did not let through as they were, for one reason. CallID is the first of them. Of more
+// than 200 kinds the rest have no reason.
 type GateReport struct {
 	Plugin string `json:"plugin"`
 	Action string `json:"action"`
 	Tool   string `json:"tool"`
 	CallID string `json:"call_id"`
+	Count  int    `json:"count"`
 	Reason string `json:"reason"`
 }
 

@@ -169,10 +169,14 @@ func (r *Report) changeTable(t *term.Table) {
 		t.Row("  %s\t%s\t%d\t%s", c.Plugin, c.What, c.Count, term.Whole(c.Note))
 	}
 	if len(r.Gates) > 0 {
-		t.Head("tool calls that a gate decided", "plugin", "action", "tool", "reason")
+		t.Head("tool calls that a gate decided", "plugin", "action", "tool", "times", "reason")
 	}
-	for _, g := range r.Gates {
-		t.Row("  %s\t%s\t%s\t%s", g.Plugin, g.Action, g.Tool, term.Whole(g.Reason))
+	for i, g := range r.Gates {
+		if i == maxRows {
+			t.Row("  and %d kinds more (--output json has them)", len(r.Gates)-maxRows)
+			break
+		}
+		t.Row("  %s\t%s\t%s\t%d\t%s", g.Plugin, g.Action, g.Tool, g.Count, term.Whole(g.Reason))
 	}
 }
 
