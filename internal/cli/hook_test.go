@@ -88,6 +88,31 @@ func TestHook_profiles(t *testing.T) { //nolint:paralleltest // it sets the envi
 	}
 }
 
+// TestHook_models: hooks need the keys of the models that plugins may ask, and of no others.
+func TestHook_models(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	config, err := os.ReadFile(p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := "models: {other: {provider: anthropic, name: claude-sonnet-4-5, key: {env: NO_SUCH_KEY}}}\nagents: {main: {model: other}}\n"
+	write := func(text string) {
+		if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(string(config) + models)
+	p.run(exit.OK, "hook", "install", "claude")
+	write(strings.Replace(string(config), "redact.wasm}", "redact.wasm, grants: {model: {judge: other}}}", 1) + models)
+	if out := p.run(exit.Config, "hook", "install", "claude"); !strings.Contains(out, `"NO_SUCH_KEY" is not set`) {
+		t.Errorf("a key of a granted model is missing: %s", out)
+	}
+	write(strings.Replace(string(config), "redact.wasm}", "redact.wasm, grants: {model: {judge: others}}}", 1) + models)
+	if out := p.run(exit.Config, "hook", "install", "claude"); !strings.Contains(out, `there is no model "others"; models has ["other"]`) {
+		t.Errorf("a granted model is not there: %s", out)
+	}
+}
+
 // TestHook_install: install, list, doctor and uninstall of Claude Code, and what they print of what cannot be done.
 func TestHook_install(t *testing.T) { //nolint:paralleltest // it sets the environment
 	p := newHookPlace(t)

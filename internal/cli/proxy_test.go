@@ -63,13 +63,18 @@ kill -TERM $PPID; while :; do sleep 0.1; done`)
 	}
 }
 
-// The long-running proxy serves its ledger and metrics, and ends in an orderly way.
+// The long-running proxy serves its ledger and metrics, and ends in an orderly way. The key of a model that no plugin
+// and no policy may ask is not needed.
 func TestProxy_serve(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("needs signals")
 	}
 	cmd := proxyCommand(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	text := "version: 1\nmodels: {own: {provider: anthropic, name: x, key: {env: NO_SUCH_KEY}}}\n" // not needed here
+	if err := os.WriteFile(filepath.Join(cmd.Dir, "mortise.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -112,9 +117,10 @@ func TestProxy_serve(t *testing.T) {
 func TestProxy_config(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"proxy:\n  listen: 0.0.0.0:1\n":                                  "there is no token",
-		"proxy:\n  admin: 0.0.0.0:1\n":                                   "proxy.admin",
-		"proxy:\n  anthropic:\n    url: ftp://x\n":                       "Anthropic",
+		"proxy:\n  listen: 0.0.0.0:1\n":            "there is no token",
+		"proxy:\n  admin: 0.0.0.0:1\n":             "proxy.admin",
+		"proxy:\n  anthropic:\n    url: ftp://x\n": "Anthropic",
+		"models: {own: {provider: anthropic, name: x, key: {env: NO_SUCH_KEY}}}\ncompaction: {summarizer: {policy: anchored, grants: {model: {summarizer: own}}}}\n": `"NO_SUCH_KEY" is not set`,
 		"proxy:\n  ungated: [v1/files]\n":                                "proxy.ungated",
 		"proxy:\n  openai:\n    key:\n      value: sk-secret-12345678\n": "does not belong in the config",
 	} {

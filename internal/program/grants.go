@@ -61,11 +61,11 @@ func (r *granter) grants(ctx context.Context, module string, c *config.GrantsCon
 	}
 	if len(c.Model) > 0 {
 		if r.cfg.Clients == nil {
-			if r.cfg.Clients, err = OpenModels(r.cfg); err != nil {
+			if r.cfg.Clients, err = OpenGranted(r.cfg); err != nil {
 				return g, err
 			}
 		}
-		model, err := r.cfg.Clients.grant(c.Model)
+		model, err := r.cfg.grantModels(c.Model)
 		if err != nil {
 			return g, err
 		}

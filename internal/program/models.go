@@ -37,6 +37,31 @@ type OpenModel struct {
 
 // OpenModels makes the models of the config. It connects to nothing.
 func OpenModels(cfg *Setup) (Models, error) {
+	return openModels(cfg, slices.Sorted(maps.Keys(cfg.Models)))
+}
+
+// OpenGranted makes the models that plugins and policies may ask, for commands without agents of their own: the keys of
+// others are not needed.
+func OpenGranted(cfg *Setup) (Models, error) {
+	c := &cfg.Compaction
+	grants := []config.GrantsConfig{c.Summarizer.Grants, c.Fallback.Grants, c.Admission.Grants}
+	for i := range cfg.Plugins {
+		if !cfg.Plugins[i].Disabled {
+			grants = append(grants, cfg.Plugins[i].Grants)
+		}
+	}
+	names := map[string]bool{}
+	for _, g := range grants {
+		for _, name := range g.Model {
+			if _, ok := cfg.Models[name]; ok { // the grant itself says what is wrong
+				names[name] = true
+			}
+		}
+	}
+	return openModels(cfg, slices.Sorted(maps.Keys(names)))
+}
+
+func openModels(cfg *Setup, names []string) (Models, error) {
 	out := Models{}
 	prices := llm.DefaultPrices()
 	for _, m := range cfg.Models {
@@ -49,7 +74,7 @@ func OpenModels(cfg *Setup) (Models, error) {
 		usd, _ := prices.Cost(model, u)
 		return usd
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
+	for _, name := range names {
 		key, err := apiKey(cfg, cfg.Models[name])
 		var m llm.Model
 		if err == nil {
@@ -123,13 +148,13 @@ func (m Models) cost(model string, u abi.Usage) float64 {
 	return 0
 }
 
-// grant lets guests ask models by the names of roles.
-func (m Models) grant(roles map[string]string) (*modelcap.Grant, error) {
+// grantModels lets guests ask models by the names of roles.
+func (c *Setup) grantModels(roles map[string]string) (*modelcap.Grant, error) {
 	out := &modelcap.Grant{Roles: map[string]modelcap.Role{}}
 	for _, name := range slices.Sorted(maps.Keys(roles)) {
-		model, ok := m[roles[name]]
+		model, ok := c.Clients[roles[name]]
 		if !ok {
-			return nil, fmt.Errorf("grants.model.%.64s: there is no model %.64q; models has %.400q", name, roles[name], slices.Sorted(maps.Keys(m)))
+			return nil, fmt.Errorf("grants.model.%.64s: there is no model %.64q; models has %.400q", name, roles[name], slices.Sorted(maps.Keys(c.Models)))
 		}
 		out.Roles[name] = modelcap.Role{
 			Answer: role.Answer(llm.Watched(model.Model, model.observe, model.cost), model.Cfg.Name), WindowTokens: cmp.Or(model.Cfg.WindowTokens, defaultWindow),

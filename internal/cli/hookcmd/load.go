@@ -57,7 +57,7 @@ func (p *hookProfile) load(ctx context.Context, logger *slog.Logger, say func(fo
 		return nil, exit.With(exit.Config, err)
 	}
 	cfg.Compaction, cfg.Store = config.CompactionConfig{}, ""
-	if cfg.Clients, err = program.OpenModels(cfg); err != nil {
+	if cfg.Clients, err = program.OpenGranted(cfg); err != nil {
 		return nil, exit.With(exit.Config, err)
 	}
 	loaded, err := program.Assemble(ctx, cfg, logger, program.Observer{Say: say})

@@ -111,7 +111,7 @@ func (p *openProxy) open(ctx context.Context, logger *slog.Logger) (err error) {
 	if p.cfg.Home, err = p.cfg.OpenHome(ctx, logger); err != nil {
 		return exit.With(exit.Config, err)
 	}
-	if p.cfg.Clients, err = program.OpenModels(p.cfg); err != nil {
+	if p.cfg.Clients, err = program.OpenGranted(p.cfg); err != nil {
 		return exit.With(exit.Config, err)
 	}
 	if p.parts, err = program.Assemble(ctx, p.cfg, logger, program.Observer{}); err != nil {
