@@ -143,7 +143,7 @@ func (p *hookProfile) policy(of *hook.Program, env []string) *frame.Policy {
 			if of != nil {
 				closed = of.Closed(spec)
 			}
-			stdout, _ := d.PolicyOutput(spec, closed, "mortise did not answer in time, and a plugin of this event fails closed; run: mortise hook doctor "+name)
+			stdout, _ := d.PolicyOutput(spec, closed, "mortise could not ask the plugins of this event, and one of them fails closed; run: mortise hook doctor "+name)
 			out.Rules = append(out.Rules, frame.Rule{Dialect: name, Event: event, Closed: closed, Stdout: stdout})
 		}
 	}
