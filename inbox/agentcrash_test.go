@@ -1,7 +1,6 @@
 package inbox_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +8,10 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,14 +19,12 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/inbox"
+	"github.com/mortise-dev/mortise/internal/killtest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
-
-// agentCrashEnv names the folder for the child of the crash test of runs.
-const agentCrashEnv = "MORTISE_AGENT_CRASH"
 
 // agentCrashes is how often that child is killed.
 const agentCrashes = 60
@@ -97,7 +94,7 @@ type firm struct {
 
 // openFirm opens what is in a folder and continues with it. Every other task can be
 // resumed.
-func openFirm(ctx context.Context, folder string, say func(what, id string), own agent.Tools) (*firm, error) {
+func openFirm(ctx context.Context, folder string, say func(words ...any), own agent.Tools) (*firm, error) {
 	f := &firm{}
 	var err error
 	if f.store, err = sqlitestore.Open(ctx, sqlitestore.Config{Path: filepath.Join(folder, "inbox.db")}); err != nil {
@@ -159,11 +156,9 @@ func firmBody(word string) background.Body {
 	}
 }
 
-// agentCrashChild is an agent at work until it is killed. It prints which tasks were
+// agentCrashChild is an agent at work until it is killed. It says which tasks were
 // started and which of their ends were acknowledged.
-func agentCrashChild(folder string) int {
-	ctx := context.Background()
-	say := func(what, id string) { fmt.Fprintf(os.Stdout, "%s %s\n", what, id) } // one write each
+func agentCrashChild(ctx context.Context, l killtest.Life, say func(words ...any)) error {
 	var f *firm
 	kinds := 0
 	ready := make(chan struct{}) // a run may begin before f is there
@@ -176,18 +171,16 @@ func agentCrashChild(folder string) int {
 		}
 		return "started " + id, err
 	}}
-	f, err := openFirm(ctx, folder, say, own)
+	f, err := openFirm(ctx, l.Name, say, own)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	close(ready)
 	say("ready", "now")
 	for i := 0; ; i++ {
 		_, err := f.agent.Run(ctx, asked(fmt.Sprint("go ", i)))
 		if err != nil && !errors.Is(err, agent.ErrThreadBusy) {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+			return err
 		}
 		<-time.After(time.Millisecond)
 	}
@@ -205,9 +198,9 @@ func TestAgentCrash(t *testing.T) {
 	folder := t.TempDir()
 	l := &crashLedger{said: map[string]map[string]int{}}
 	for range agentCrashes {
-		l.run(t, agentCrashEnv+"="+folder, time.Duration(rand.IntN(80)+5)*time.Millisecond)
+		l.run(t, "AGENT", folder, time.Duration(rand.IntN(80)+5)*time.Millisecond)
 	}
-	f, err := openFirm(t.Context(), folder, func(string, string) {}, nil)
+	f, err := openFirm(t.Context(), folder, func(...any) {}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,30 +284,16 @@ func checkThread(t *testing.T, l *crashLedger, f *firm) {
 
 // run runs one child, kills it some time after its first word, and reads all that it
 // said.
-func (l *crashLedger) run(t *testing.T, env string, after time.Duration) {
+func (l *crashLedger) run(t *testing.T, kind, name string, after time.Duration) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), env)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	p := killtest.Start(t, kind, killtest.Life{Name: name})
+	if p == nil {
+		t.FailNow()
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	var kill *time.Timer
-	for lines.Scan() {
-		if kill == nil {
-			kill = time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
-		}
-		// A last line that was cut short has no end and is not a word.
-		if what, id, ok := strings.Cut(lines.Text(), " "); ok {
-			l.note(what, id)
-		}
-	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != -1 {
-		t.Fatalf("the child ended by itself: %v", err)
+	kill := sync.OnceFunc(func() { time.AfterFunc(after, p.Kill) })
+	for line := range p.Said() {
+		kill()
+		what, id, _ := strings.Cut(line, " ")
+		l.note(what, id)
 	}
 }

@@ -5,40 +5,27 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/inbox"
+	"github.com/mortise-dev/mortise/internal/killtest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
-// crashEnv names the file for the child of the crash test.
-const crashEnv = "MORTISE_OUTBOX_CRASH"
-
 // crashes is how often the child is killed.
 const crashes = 100
 
-// crashChild runs tasks on a file until it is killed, and says on its standard
-// output what was accepted, delivered and acknowledged.
-func crashChild(path string) int {
-	ctx := context.Background()
-	var mu sync.Mutex
-	say := func(what, id string) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Fprintf(os.Stdout, "%s %s\n", what, id)
-	}
-	store, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: path})
+// crashChild runs tasks on a file until it is killed, and says what was accepted, delivered and acknowledged.
+func crashChild(ctx context.Context, l killtest.Life, say func(words ...any)) error {
+	store, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: l.Name})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	var m *background.Manager
 	box, err := inbox.New(ctx, inbox.Config{Store: store, Acknowledged: func(ctx context.Context, thread string, ids ...string) { m.Acknowledge(ctx, thread, ids...) }})
@@ -57,8 +44,7 @@ func crashChild(path string) int {
 		err = m.Recover(ctx)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	go crashReader(ctx, box, say)
 	for i := 0; ; i++ {
@@ -73,7 +59,7 @@ func crashChild(path string) int {
 }
 
 // crashBody emits a few events and ends.
-func crashBody(say func(what, id string), attempt string) background.Body {
+func crashBody(say func(words ...any), attempt string) background.Body {
 	return func(_ context.Context, task *background.Task) (any, error) {
 		for i := range 3 {
 			id := fmt.Sprint(task.ID(), "/", attempt, "/", i)
@@ -87,7 +73,7 @@ func crashBody(say func(what, id string), attempt string) background.Body {
 }
 
 // crashReader takes and acknowledges, and sometimes gives back.
-func crashReader(ctx context.Context, box *inbox.Inbox, say func(what, id string)) {
+func crashReader(ctx context.Context, box *inbox.Inbox, say func(words ...any)) {
 	for {
 		d, err := box.Take(ctx, "a")
 		if err != nil {
@@ -129,7 +115,7 @@ func TestCrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "outbox")
 	l := &crashLedger{said: map[string]map[string]int{}}
 	for range crashes {
-		l.run(t, crashEnv+"="+path, time.Duration(rand.IntN(50)+5)*time.Millisecond)
+		l.run(t, "INBOX", path, time.Duration(rand.IntN(50)+5)*time.Millisecond)
 	}
 	l.drain(t, path)
 	l.check(t)

@@ -2,21 +2,17 @@ package inbox_test
 
 import (
 	"context"
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/killtest"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
 func TestMain(m *testing.M) {
-	if folder := os.Getenv(agentCrashEnv); folder != "" {
-		os.Exit(agentCrashChild(folder))
-	}
-	if path := os.Getenv(crashEnv); path != "" {
-		os.Exit(crashChild(path))
-	}
+	killtest.Child("AGENT", agentCrashChild)
+	killtest.Child("INBOX", crashChild)
 	goleak.VerifyTestMain(m)
 }
 

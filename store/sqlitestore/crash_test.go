@@ -1,11 +1,9 @@
 package sqlitestore_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,28 +11,23 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/killtest"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 	"github.com/mortise-dev/mortise/store/viewtest"
 )
 
-// writerPath makes this test binary a process that writes to a file until it is killed.
-const writerPath = "MORTISE_TEST_SQLITE_WRITER"
-
 func TestMain(m *testing.M) {
-	if path := os.Getenv(writerPath); path != "" {
-		writeForEver(path)
-	}
+	killtest.Child("SQLITE", writeForEver)
 	viewtest.Child(openNamed)
 	goleak.VerifyTestMain(m)
 }
 
-// writeForEver prints each batch that was acknowledged.
-func writeForEver(path string) {
-	ctx := context.Background()
-	s, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: path})
+// writeForEver says each batch that was acknowledged.
+func writeForEver(ctx context.Context, l killtest.Life, say func(words ...any)) error {
+	s, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: l.Name})
 	if err != nil {
-		panic(err)
+		return err
 	}
 	for n := 0; ; n++ {
 		thread := fmt.Sprintf("p%d", os.Getpid())
@@ -42,9 +35,9 @@ func writeForEver(path string) {
 		b.Append = []store.Entry{{Log: "l", Data: []byte("entry")}}
 		b.Put[0].Index = []store.IndexKey{{Name: "i", Group: thread, Key: fmt.Sprint(n)}}
 		if _, err := s.Apply(ctx, b); err != nil {
-			panic(err)
+			return err
 		}
-		fmt.Fprintln(os.Stdout, thread, n+1)
+		say(thread, n+1)
 	}
 }
 
@@ -52,15 +45,13 @@ func writeForEver(path string) {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)
-	self, err := os.Executable()
-	must(t, err)
 	var mu sync.Mutex
 	acknowledged := map[string]int{}
 	for range 2 {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				thread, n := killed(t, exec.CommandContext(t.Context(), self), path)
+				thread, n := killed(t, path)
 				mu.Lock()
 				defer mu.Unlock()
 				acknowledged[thread] = n
@@ -85,27 +76,21 @@ func TestKilled(t *testing.T) {
 }
 
 // killed runs a process until it has written 30 batches, kills it, and returns how many were acknowledged in the end.
-func killed(t *testing.T, cmd *exec.Cmd, path string) (thread string, n int) {
+func killed(t *testing.T, path string) (thread string, n int) {
 	t.Helper()
-	cmd.Env = append(os.Environ(), writerPath+"="+path)
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Error(err)
+	p := killtest.Start(t, "SQLITE", killtest.Life{Name: path})
+	if p == nil {
 		return "", 0
 	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		name, number, _ := strings.Cut(lines.Text(), " ")
-		last, err := strconv.Atoi(number)
-		if err != nil {
-			break // a line that was cut off
+	for line := range p.Said() {
+		name, number, _ := strings.Cut(line, " ")
+		var err error
+		if n, err = strconv.Atoi(number); err != nil {
+			t.Error(err)
 		}
-		if thread, n = name, last; n == 30 {
-			_ = cmd.Process.Kill()
+		if thread = name; n == 30 {
+			p.Kill()
 		}
 	}
-	_ = cmd.Wait() // killed
 	return thread, n
 }
