@@ -131,7 +131,7 @@ func (s *Scorer) Lost(source []abi.Message, previous *string, summary string) []
 	text := sourceText(source, previous)
 	var out []string
 	for _, k := range s.kinds {
-		for _, item := range frequent(k.pattern, text, k.least) {
+		for _, item := range frequent(&k, text) {
 			if len(out) == maxLost {
 				return out
 			}

@@ -57,7 +57,8 @@ type Scorer struct {
 
 // kind is one sort of thing that should survive.
 type kind struct {
-	pattern *regexp.Regexp
+	pattern *regexp.Regexp // matches within a line
+	in      []string       // one of them is in each line that matches
 	weight  float64
 	least   int
 	into    func(*Quality) *Survival
@@ -86,11 +87,11 @@ func (b *Bars) list(q *Quality) []bar {
 // NewScorer compiles the patterns.
 func NewScorer() *Scorer {
 	return &Scorer{kinds: []kind{
-		{regexp.MustCompile(`https?://[^\s"'<>)\]]+`), 1, 1, func(q *Quality) *Survival { return &q.URLs }},
-		{regexp.MustCompile(`(?:\.{0,2}/)?(?:[\w.-]+/)+[\w-]+\.[A-Za-z]\w{0,7}`), 2, minMentioned, func(q *Quality) *Survival { return &q.Paths }},
-		{regexp.MustCompile(`(?m)^.{0,80}(?:Error|Exception|panic|FAIL|fatal|error):[ \t].{3,120}$`), 2, 1, func(q *Quality) *Survival { return &q.Errors }},
-		{regexp.MustCompile(`\b(?:[a-z]+[A-Z]\w{2,}|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+)\b`), 1, minMentioned, func(q *Quality) *Survival { return &q.Identifiers }},
-		{regexp.MustCompile(`\b\d[\d.,]{2,}\d\b`), 0.5, minMentioned, func(q *Quality) *Survival { return &q.Numbers }},
+		{regexp.MustCompile(`https?://[^\s"'<>)\]]+`), []string{"://"}, 1, 1, func(q *Quality) *Survival { return &q.URLs }},
+		{regexp.MustCompile(`(?:\.{0,2}/)?(?:[\w.-]+/)+[\w-]+\.[A-Za-z]\w{0,7}`), []string{"/"}, 2, minMentioned, func(q *Quality) *Survival { return &q.Paths }},
+		{regexp.MustCompile(`(?m)^.{0,80}(?:Error|Exception|panic|FAIL|fatal|error):[ \t].{3,120}$`), []string{"rror:", "Exception:", "panic:", "FAIL:", "fatal:"}, 2, 1, func(q *Quality) *Survival { return &q.Errors }},
+		{regexp.MustCompile(`\b(?:[a-z]+[A-Z]\w{2,}|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+)\b`), []string{""}, 1, minMentioned, func(q *Quality) *Survival { return &q.Identifiers }},
+		{regexp.MustCompile(`\b\d[\d.,]{2,}\d\b`), []string{""}, 0.5, minMentioned, func(q *Quality) *Survival { return &q.Numbers }},
 	}}
 }
 
@@ -102,7 +103,7 @@ func (s *Scorer) Score(source []abi.Message, previous *string, summary string) Q
 	var sum, weights float64
 	for _, k := range s.kinds {
 		into := k.into(&q)
-		for _, item := range frequent(k.pattern, text, k.least) {
+		for _, item := range frequent(&k, text) {
 			into.Total++
 			if strings.Contains(summary, item) {
 				into.Kept++
@@ -164,14 +165,22 @@ func sourceText(source []abi.Message, previous *string) string {
 
 // frequent returns what matches, if it occurs often enough, the first maxItems
 // in the order of their first occurrence.
-func frequent(pattern *regexp.Regexp, text string, least int) []string {
+func frequent(k *kind, text string) []string {
 	count := make(map[string]int)
 	var order []string
-	for _, m := range pattern.FindAllString(text, 100_000) {
-		m = strings.TrimSpace(strings.TrimRight(m, ".,;:"))
-		count[m]++
-		if count[m] == least && len(order) < maxItems {
-			order = append(order, m)
+	left := 100_000
+	for line := range strings.SplitSeq(text, "\n") {
+		if !slices.ContainsFunc(k.in, func(part string) bool { return strings.Contains(line, part) }) {
+			continue // the pattern takes many times as long to find nothing
+		}
+		matches := k.pattern.FindAllString(line, left)
+		left -= len(matches)
+		for _, m := range matches {
+			m = strings.TrimSpace(strings.TrimRight(m, ".,;:"))
+			count[m]++
+			if count[m] == k.least && len(order) < maxItems {
+				order = append(order, m)
+			}
 		}
 	}
 	return order

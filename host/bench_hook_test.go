@@ -15,6 +15,7 @@ import (
 	"time"
 
 	extism "github.com/extism/go-sdk"
+	"github.com/tetratelabs/wazero"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -60,11 +61,15 @@ func sdkHook(tb testing.TB, timeout time.Duration) hook {
 		Wasm:    []extism.Wasm{extism.WasmData{Data: built(tb, pdkGuest)}},
 		Timeout: uint64(timeout.Milliseconds()),
 	}
-	p, err := extism.NewPlugin(ctx, manifest, extism.PluginConfig{EnableWasi: true}, nil)
+	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(sharedCache, "go-sdk"))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = p.Close(context.WithoutCancel(ctx)) })
+	p, err := extism.NewPlugin(ctx, manifest, extism.PluginConfig{EnableWasi: true, RuntimeConfig: wazero.NewRuntimeConfig().WithCompilationCache(cache)}, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = errors.Join(p.Close(context.WithoutCancel(ctx)), cache.Close(context.WithoutCancel(ctx))) })
 	return func(e *abi.Event) (*abi.Reply, error) {
 		input, err := json.Marshal(e)
 		if err != nil {

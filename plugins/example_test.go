@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -13,7 +15,12 @@ import (
 // A guest answers a phase like any other plugin.
 func ExampleLoad() {
 	ctx := context.Background()
-	h, err := host.New(host.Config{})
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h, err := host.New(host.Config{CacheDir: filepath.Join(cache, "mortise-test")}) // of compiled modules
 	if err != nil {
 		fmt.Println(err)
 		return

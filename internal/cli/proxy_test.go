@@ -20,9 +20,9 @@ import (
 // proxyCommand is mortise proxy in a process and with a home of its own.
 func proxyCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	dir := t.TempDir()
+	dir, cache := t.TempDir(), filepath.Dir(compiled(t)) // a new home has no compiled modules
 	cmd := child(t, dir, append([]string{"proxy"}, args...)...)
-	cmd.Env = append(cmd.Env, "HOME="+dir, "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "ANTHROPIC_BASE_URL=", "OPENAI_BASE_URL=")
+	cmd.Env = append(cmd.Env, "HOME="+dir, "XDG_CACHE_HOME="+cache, "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "ANTHROPIC_BASE_URL=", "OPENAI_BASE_URL=")
 	return cmd
 }
 

@@ -1,6 +1,8 @@
 package future_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +19,11 @@ import (
 func TestMasksOnRealCompactions(t *testing.T) {
 	t.Parallel()
 	list := windows(t)
-	h, err := host.New(host.Config{})
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := host.New(host.Config{CacheDir: filepath.Join(cache, "mortise-test")}) // of compiled modules
 	if err != nil {
 		t.Fatal(err)
 	}

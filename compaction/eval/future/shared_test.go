@@ -1,9 +1,11 @@
 package future_test
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -23,11 +25,26 @@ func windows(t *testing.T) []future.Window {
 	if err != nil || len(files) == 0 {
 		testskip.Skip(t, "no real compactions in data/transcripts/claude-code-compactions; set MORTISE_SHARED to the folder that holds data/ (%v)", err)
 	}
+	recorded.once.Do(func() { recorded.list, recorded.err = readWindows(files) })
+	if recorded.err != nil {
+		t.Fatal(recorded.err)
+	}
+	return recorded.list
+}
+
+// recorded are the windows of the real sessions, which tests read only.
+var recorded struct {
+	once sync.Once
+	list []future.Window
+	err  error
+}
+
+func readWindows(files []string) ([]future.Window, error) {
 	var out []future.Window
 	for _, path := range files {
 		f, err := transcript.Open(path, transcript.Options{})
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		c := &f.Conversations[0]
 		s := future.Session{Name: filepath.Base(path), Messages: c.Messages(), Partial: c.Partial}
@@ -41,12 +58,11 @@ func windows(t *testing.T) []future.Window {
 		}
 		w, ok := future.First(s)
 		if !ok {
-			t.Errorf("%s: no window", path)
-			continue
+			return nil, fmt.Errorf("%s: no window", path)
 		}
 		out = append(out, w)
 	}
-	return out
+	return out, nil
 }
 
 // TestBaselinesOnRealCompactions holds the scores to those that were measured by

@@ -60,32 +60,33 @@ func (w *rewriter) function(index int, body []byte) []byte {
 	locals := c.locals(len(t.Params))
 	w.effort.reset(w.importedFuncs+index, t, len(body), locals)
 	code := c.pos
-	sites, changed := w.price(c, locals)
+	w.price(c, locals)
 	if c.err != nil {
 		w.fail(c.err)
 		return nil
 	}
-	rest := w.emit(make([]byte, 0, len(body)+len(body)/4+32), body, code, sites, changed, uint32(locals))
-	added := []byte{1, byte(wasm.I64)} // one more local
-	out := appendU32(make([]byte, 0, len(rest)+code-start+len(added)+5), uint32(groups+len(added)/2))
-	return append(append(append(out, body[start:code]...), added...), rest...)
+	out := appendU32(make([]byte, 0, len(body)+len(body)/4+32), uint32(groups+1))
+	out = append(append(out, body[start:code]...), 1, byte(wasm.I64)) // one more local
+	return w.emit(out, body, code, uint32(locals))
 }
 
 // price walks over the instructions up to the end of the function, checks every
-// index, and returns where to charge how much, and which instructions will be written
-// anew, in the order of the code.
+// index, and notes in w.pricing where to charge how much, and which instructions will
+// be written anew, in the order of the code.
 //
 // The first site is the function's entry, and each loop header is one. A loop
 // that only dispatches, as Go's compiler wraps around every function, would be paid
 // for as a whole at each jump; there the end of each of its blocks is a site. Where
 // every way through the header ends at one of them, the header has none, and neither
 // has the entry of a function that goes straight to it.
-func (w *rewriter) price(c *cursor, locals int) ([]site, []instruction) {
-	p := pricing{sites: []site{{at: c.pos}}, frames: []frame{{}}, scan: dispatchScan{straight: true}, body: c.b}
+func (w *rewriter) price(c *cursor, locals int) {
+	p := &w.pricing
+	p.reset(c)
+	var i instruction
 	for c.more() {
-		i := c.next()
-		w.checkIndices(c, i, locals)
-		w.effort.take(w.module, i)
+		c.next(&i)
+		w.checkIndices(c, &i, locals)
+		w.effort.take(w.module, &i)
 		if c.err != nil {
 			break
 		}
@@ -93,16 +94,16 @@ func (w *rewriter) price(c *cursor, locals int) ([]site, []instruction) {
 		if w.changes(i.op) {
 			p.changed = append(p.changed, i)
 		}
-		if p.next(i) {
+		if p.next(&i) {
 			if c.pos != len(c.b) {
 				c.fail(ErrInvalid, "code after the end of a function")
 			}
 			c.err = cmp.Or(c.err, w.effort.check(), w.total.add(&w.effort))
-			return p.done(), p.changed
+			p.done()
+			return
 		}
 	}
 	c.fail(ErrInvalid, "function without an end")
-	return nil, nil
 }
 
 // pricing is the walk over one function.
@@ -120,8 +121,16 @@ type pricing struct {
 	calling bool
 }
 
+// reset begins a function whose code is at the cursor.
+func (p *pricing) reset(c *cursor) {
+	*p = pricing{
+		sites: append(p.sites[:0], site{at: c.pos}), frames: append(p.frames[:0], frame{}), scan: dispatchScan{straight: true},
+		dispatches: p.dispatches[:0], changed: p.changed[:0], body: c.b,
+	}
+}
+
 // next takes an instruction and reports whether the function has ended.
-func (p *pricing) next(i instruction) (ended bool) {
+func (p *pricing) next(i *instruction) (ended bool) {
 	top := &p.frames[len(p.frames)-1]
 	p.sites[top.site].cost++
 	p.calling = p.calling || calls(i.op)
@@ -150,7 +159,7 @@ func (p *pricing) next(i instruction) (ended bool) {
 }
 
 // arm adds the site of code that may be skipped.
-func (p *pricing) arm(i instruction, before int) int {
+func (p *pricing) arm(i *instruction, before int) int {
 	p.sites = append(p.sites, site{at: i.end, kind: charges, arm: true, before: before})
 	return len(p.sites) - 1
 }
@@ -166,7 +175,7 @@ func (p *pricing) mergeArms() {
 }
 
 // dispatch notes a dispatch loop of n blocks at its br_table.
-func (p *pricing) dispatch(n int, table instruction) {
+func (p *pricing) dispatch(n int, table *instruction) {
 	outside := len(p.frames) - n
 	d := &dispatch{
 		header: p.frames[outside-1].site, jump: int64(p.scan.selector) + 1,
@@ -180,7 +189,7 @@ func (p *pricing) dispatch(n int, table instruction) {
 }
 
 // end leaves a level of control.
-func (p *pricing) end(i instruction) bool {
+func (p *pricing) end(i *instruction) bool {
 	ended := p.frames[len(p.frames)-1]
 	p.frames = p.frames[:len(p.frames)-1]
 	if len(p.frames) == 0 {
@@ -198,13 +207,12 @@ func (p *pricing) end(i instruction) bool {
 }
 
 // done settles what stands at each site.
-func (p *pricing) done() []site {
+func (p *pricing) done() {
 	p.mergeArms()
 	fold(p.sites, p.dispatches, p.scan.entered)
 	if !p.calling && p.sites[0].kind != nothing {
 		p.sites[0].kind = charges // no circle leads through the entry
 	}
-	return p.sites
 }
 
 // calls reports whether an instruction leads to another function of the module, or of
@@ -221,7 +229,7 @@ func changesTables(op uint32) bool {
 }
 
 // checkIndices refuses an index that only exists once the module is rewritten.
-func (w *rewriter) checkIndices(c *cursor, i instruction, locals int) {
+func (w *rewriter) checkIndices(c *cursor, i *instruction, locals int) {
 	check := func(what string, index uint32, total int) {
 		if int64(index) >= int64(total) {
 			c.fail(ErrInvalid, "%s %d of %d", what, index, total)
@@ -248,7 +256,7 @@ func (w *rewriter) checkIndices(c *cursor, i instruction, locals int) {
 	}
 }
 
-func (w *rewriter) checkTables(c *cursor, i instruction) {
+func (w *rewriter) checkTables(c *cursor, i *instruction) {
 	tables := []uint32{i.index}
 	switch i.op {
 	case opTableInit:
@@ -264,8 +272,9 @@ func (w *rewriter) checkTables(c *cursor, i instruction) {
 }
 
 // emit writes the code of a body from an offset on, with the charges in place.
-func (w *rewriter) emit(out, body []byte, from int, sites []site, changed []instruction, temp uint32) []byte {
-	for _, s := range append(sites, site{at: len(body), kind: nothing}) {
+func (w *rewriter) emit(out, body []byte, from int, temp uint32) []byte {
+	changed := w.pricing.changed
+	for _, s := range append(w.pricing.sites, site{at: len(body), kind: nothing}) {
 		for len(changed) > 0 && changed[0].end <= s.at {
 			i := changed[0]
 			out = w.instruction(append(out, body[from:i.start]...), i)

@@ -62,6 +62,10 @@ func (c *cursor) take(n int) []byte {
 
 // u32 reads an unsigned LEB128 number of 32 bits.
 func (c *cursor) u32() uint32 {
+	if c.pos < len(c.b) && c.b[c.pos] < 0x80 { // as most are
+		c.pos++
+		return uint32(c.b[c.pos-1])
+	}
 	var v uint64
 	for shift := 0; shift < 35; shift += 7 {
 		b := c.byte()

@@ -57,7 +57,7 @@ func (e *effort) reset(function int, t *wasm.FuncType, body, declared int) {
 }
 
 // take counts an instruction.
-func (e *effort) take(m *wasm.Module, i instruction) {
+func (e *effort) take(m *wasm.Module, i *instruction) {
 	e.exits += exits(i.op)
 	if onRange(i.op) {
 		e.branches += rangeBranches
@@ -92,7 +92,7 @@ func arityOf(m *wasm.Module, index int64) int {
 	return len(m.Types[index].Params) + len(m.Types[index].Results)
 }
 
-func (e *effort) enter(m *wasm.Module, i instruction) {
+func (e *effort) enter(m *wasm.Module, i *instruction) {
 	e.branches++
 	e.targets += int(i.second) // those of a try_table's catches
 	e.arity = max(e.arity, arityOf(m, i.blockType))
@@ -179,6 +179,7 @@ func Check(m *wasm.Module) error {
 	}
 	var e effort
 	var all total
+	var ins instruction
 	for i := range n {
 		body := &cursor{b: c.take(c.count(1)), typed: true}
 		if c.err != nil {
@@ -187,7 +188,8 @@ func Check(m *wasm.Module) error {
 		t := &m.Types[m.Funcs[i]]
 		e.reset(m.ImportedFuncs+i, t, len(body.b), body.locals(len(t.Params)))
 		for body.more() {
-			e.take(m, body.next())
+			body.next(&ins)
+			e.take(m, &ins)
 		}
 		if err := cmp.Or(body.err, e.check(), all.add(&e)); err != nil {
 			return fmt.Errorf("meter: %w", err)

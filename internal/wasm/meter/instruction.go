@@ -63,8 +63,8 @@ type instruction struct {
 }
 
 // next decodes the instruction at the cursor.
-func (c *cursor) next() instruction {
-	i := instruction{start: c.pos, blockType: -1}
+func (c *cursor) next(i *instruction) {
+	*i = instruction{start: c.pos, blockType: -1}
 	i.op = uint32(c.byte())
 	switch i.op {
 	case 0xfe: // wazero reads one byte, whatever its top bit says
@@ -76,12 +76,11 @@ func (c *cursor) next() instruction {
 		}
 		i.op = i.op<<16 | sub
 	}
-	c.immediates(&i)
+	c.immediates(i)
 	i.end = c.pos
 	if c.err == nil {
 		i.raw = c.b[i.start:i.end]
 	}
-	return i
 }
 
 func (c *cursor) immediates(i *instruction) {

@@ -1,14 +1,15 @@
 package meter
 
 // before is the instruction that stands as many before the present one: 1 or 2.
-func (p *pricing) before(n int) instruction {
+func (p *pricing) before(n int) (i instruction) {
 	c := &cursor{b: p.body, pos: p.starts[len(p.starts)-n]}
-	return c.next()
+	c.next(&i)
+	return i
 }
 
 // labelled notes where the br_table of a dispatch leads to, if its index is a local
 // and nothing more.
-func (p *pricing) labelled(d *dispatch, table instruction) {
+func (p *pricing) labelled(d *dispatch, table *instruction) {
 	loop, index := &p.frames[d.outside-1], p.before(1)
 	if p.scan.selector != 1 || index.op != opLocalGet || !loop.bare {
 		return
@@ -24,7 +25,7 @@ func (p *pricing) labelled(d *dispatch, table instruction) {
 // that it wants was set just before and that piece lies ahead: Go's compiler makes such a
 // jump of every if. No circle gets round the header's site this way, and the engine
 // needs no table.
-func (p *pricing) direct(br instruction) {
+func (p *pricing) direct(br *instruction) {
 	depth := len(p.frames) - 1
 	if int64(br.index) > int64(depth) {
 		return // for the engine to refuse
@@ -44,7 +45,8 @@ func (p *pricing) direct(br instruction) {
 	}
 	piece := d.outside + d.blocks - 1 - int(label)
 	if piece <= depth && p.frames[piece].dispatch == d {
-		br.raw = appendU32([]byte{opBr}, uint32(depth-piece))
-		p.changed = append(p.changed, br)
+		changed := *br
+		changed.raw = appendU32([]byte{opBr}, uint32(depth-piece))
+		p.changed = append(p.changed, changed)
 	}
 }

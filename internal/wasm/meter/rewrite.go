@@ -73,6 +73,7 @@ type rewriter struct {
 	data        dataSegments
 	stateful    bool
 	effort      effort
+	pricing     pricing
 	total       total
 	err         error
 }

@@ -167,9 +167,10 @@ func (w *rewriter) globalSection(body []byte) []byte {
 
 // constant copies a constant expression, with function indices moved.
 func (w *rewriter) constant(c *cursor, out []byte) []byte {
+	var i instruction
 	for c.more() {
-		i := c.next()
-		w.checkIndices(c, i, 0)
+		c.next(&i)
+		w.checkIndices(c, &i, 0)
 		if i.op == opRefFunc {
 			out = appendU32(append(out, opRefFunc), w.shift(i.index))
 		} else if c.err == nil {
@@ -223,7 +224,15 @@ func (w *rewriter) startMoves() bool {
 }
 
 func (w *rewriter) codeSection(bodies [][]byte) []byte {
-	out := appendU32(nil, uint32(len(bodies)+len(w.helpers)))
+	const length = 5 // the most bytes of a number
+	size := length
+	for _, b := range bodies {
+		size += length + len(b)
+	}
+	for _, h := range w.helpers {
+		size += length + len(h.body)
+	}
+	out := appendU32(make([]byte, 0, size), uint32(len(bodies)+len(w.helpers)))
 	for _, b := range bodies {
 		out = appendBytes(out, b)
 	}
