@@ -1,7 +1,10 @@
 package proxy_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -54,6 +57,44 @@ func TestUnreadable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A small body that grows beyond what is read is refused by a plugin that fails closed, and goes up as it came otherwise; an answer that grows
+// so reaches a client as it came where nothing acts.
+func TestBombs(t *testing.T) {
+	t.Parallel()
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	_, _ = io.CopyN(z, zeros{}, 65<<20)
+	_ = z.Close()
+	for policy, status := range map[abi.FailurePolicy]int{abi.FailRun: http.StatusForbidden, abi.FailIgnore: http.StatusOK, "": http.StatusOK} {
+		up := newTape(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(bomb.Bytes())
+		})
+		cfg := proxy.Config{}
+		if policy != "" {
+			cfg.Runtime = runtimeOf(t, policyGate(policy))
+		}
+		s := start(t, up.URL, cfg)
+		resp, _ := post(t, s.url+"/v1/messages", bomb.String(), "Content-Encoding", "gzip")
+		if sent, _ := up.last(); resp.StatusCode != status || status == http.StatusOK && !bytes.Equal(sent, bomb.Bytes()) || status != http.StatusOK && sent != nil {
+			t.Errorf("%q: the request: %s, %d bytes went up", policy, resp.Status, len(sent))
+		}
+		again, got := post(t, s.url+"/v1/messages", hello)
+		if again.StatusCode != status || status == http.StatusOK && !bytes.Equal(got, bomb.Bytes()) {
+			t.Errorf("%q: the answer: %s, %d bytes", policy, again.Status, len(got))
+		}
+	}
+}
+
+// zeros is a reader of zeros.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 // panicking is a store that panics once the proxy is open.

@@ -35,6 +35,9 @@ type exchange struct {
 	ln  *lane.Lane
 	// fetched means that the answer is that of an earlier request, which is not known.
 	fetched bool
+	// background means that the answer may be fetched later. Owed is what the provider has not got of what the request continues.
+	background bool
+	owed       lane.Stored
 	// said are the messages of a request that has no lane.
 	said []abi.Message
 	// fresh are the items that the lane did not have before.
@@ -129,6 +132,8 @@ func (x *exchange) parse() bool {
 	}
 	x.model, x.stream, x.items = x.req.Model, x.req.Stream, len(x.req.Items)
 	x.id = identify(x.r.Header, x.req)
+	background := x.req.Top["background"]
+	x.background = x.proto == wire.Responses && background.Exists() && string(background.Of(body)) != "false"
 	act, messages := x.s.cfg.Act, x.proto == wire.Messages
 	switch {
 	case !act && messages && x.req.Integrity():

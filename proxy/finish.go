@@ -15,7 +15,10 @@ import (
 func (x *exchange) finish(ctx context.Context, a *wire.Answer, delivered bool) {
 	x.s.stats.answers.Add(1)
 	if x.ln == nil {
-		if !x.fetched { // what is fetched may be so several times
+		switch {
+		case x.fetched: // maybe several times
+			x.paid(ctx, a)
+		case !x.unpaid(ctx, a):
 			x.s.sideBill(x, a)
 		}
 		if a.Done && delivered {
@@ -26,7 +29,9 @@ func (x *exchange) finish(ctx context.Context, a *wire.Answer, delivered bool) {
 	x.ln.Lock()
 	defer x.ln.Unlock()
 	at := x.attach()
-	x.account(a)
+	if !x.unpaid(ctx, a) {
+		x.account(a)
+	}
 	if !a.Done || !delivered {
 		x.save(ctx)
 		return
@@ -131,11 +136,12 @@ func (x *exchange) endRun(ctx context.Context, at *attached, how abi.Termination
 
 // billPart accounts for a part of an answer that was continued.
 func (x *exchange) billPart(u wire.Usage) {
+	r := money.RatesOf(x.proto, x.model)
 	if x.ln == nil {
+		x.s.stats.addSide(u, r.Units(u), x.s.cfg.Price(x.model))
 		return
 	}
 	x.ln.Lock()
 	defer x.ln.Unlock()
-	r := money.RatesOf(x.proto, x.model)
 	x.ln.Money.Continued(u, r.Units(u), x.s.cfg.Price(x.model))
 }

@@ -122,6 +122,12 @@ func post(tb testing.TB, url, body string, header ...string) (*reply, []byte) {
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
+	return do(tb, r)
+}
+
+// do sends a request.
+func do(tb testing.TB, r *http.Request) (*reply, []byte) {
+	tb.Helper()
 	tr := &http.Transport{DisableCompression: true}
 	defer tr.CloseIdleConnections()
 	resp, err := tr.RoundTrip(r)

@@ -44,6 +44,9 @@ func (x *exchange) continued(body []byte, p *part) ([]byte, error) {
 	}
 	items := p.answer.Items(func(*wire.Out) bool { return true })
 	items = append(items, resultItems(x.proto, p.results())...)
+	if _, conversation := continuedFrom(r); conversation != "" { // which has the request and its answer by now
+		return wire.Apply(body, []wire.Splice{{At: r.List, New: append(append([]byte{'['}, join(raws(p.results()))...), ']')}}), nil
+	}
 	if r.Text {
 		items = append([][]byte{wire.UserItem(x.proto, nil, wire.String(body, r.List))}, items...)
 		return wire.Apply(body, []wire.Splice{{At: r.List, New: append(append([]byte{'['}, bytes.Join(items, []byte(","))...), ']')}}), nil
@@ -102,6 +105,7 @@ func (x *exchange) graft(ctx context.Context, parts []*part) {
 	for _, p := range parts {
 		gone = gone || len(p.removed) > 0
 	}
+	x.owe(ctx, parts)
 	if x.ln == nil {
 		return
 	}

@@ -195,6 +195,12 @@ func (s *Server) admit(r *http.Request) string {
 		}
 		return ""
 	}
+	return Foreign(r)
+}
+
+// Foreign returns why a request is refused without a token, empty where it is not: it is a web page's, which may have a name of its own for this
+// machine, or comes from another machine.
+func Foreign(r *http.Request) string {
 	if site := r.Header.Get("Sec-Fetch-Site"); r.Header.Get("Origin") != "" || site != "" && site != "none" && site != "same-origin" {
 		return "requests of web pages are refused"
 	}

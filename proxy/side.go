@@ -15,6 +15,7 @@ func (x *exchange) count(ctx context.Context) {
 	if x.why != "" {
 		return
 	}
+	x.stored(ctx)
 	st, known := lane.State{}, 0
 	if x.req.Fixed == "" && (x.id.kind != lane.Side || len(x.req.Items) > 1) {
 		x.id.kind = lane.Main
@@ -60,6 +61,7 @@ func (x *exchange) opaque(ctx context.Context, a *attached) {
 	x.ln.Messages = nil
 	x.ln.Edits, x.ln.Swap, x.ln.Grafts = nil, nil, nil
 	x.fresh = upTo(0, x.items)
+	x.stored(ctx)
 	if x.s.cfg.Runtime != nil {
 		x.messages()
 		x.actOnTexts(ctx, a)

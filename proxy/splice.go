@@ -23,6 +23,7 @@ func (x *exchange) splices(r *wire.Request, st *lane.State) []wire.Splice {
 		e.edit(ed)
 	}
 	e.items()
+	e.owed(&x.owed)
 	e.tools(st.Hidden, st.Left)
 	return e.out
 }

@@ -19,7 +19,7 @@ const hintUngated = "list paths that are to pass all the same under proxy.ungate
 func (s *Server) other(w http.ResponseWriter, r *http.Request, up *upstream) {
 	ctx, bare := r.Context(), r.ContentLength == 0
 	asked, target := clean(r.URL.Path), strings.ToLower(clean(up.target()))
-	if p := fetches(r.Method, target); p != "" && bare && s.cfg.Runtime != nil {
+	if p := fetches(r.Method, target); p != "" && bare {
 		s.fetch(w, r, up, p)
 		return
 	}

@@ -23,18 +23,7 @@ func ask(tb testing.TB, method, url, body string) (*reply, []byte) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tr := &http.Transport{DisableCompression: true}
-	defer tr.CloseIdleConnections()
-	resp, err := tr.RoundTrip(r)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return &reply{resp.StatusCode, resp.Status, resp.Header}, b
+	return do(tb, r)
 }
 
 // policyGate is a gate at tool_gate with a failure policy.

@@ -4,8 +4,12 @@
 // type of error and nearly its words. Prompt caches follow the published rules, and
 // [Server.Bills] is the account of what a provider would have billed.
 //
-// Where the real APIs offer more than agents use, as tools that run on the provider's side,
-// files by id or conversations that the provider stores, the fakes reject it. Tokens are
+// Answers of Responses are stored unless a request says otherwise: others may continue them
+// by previous_response_id or in a conversation, and those that are made in the background
+// are polled, streamed and cancelled.
+//
+// Where the real APIs offer more than agents use, as tools that run on the provider's side
+// or files by id, the fakes reject it. Tokens are
 // estimated: four bytes of the rendered prompt are one, an image is 1,500. With manual
 // thinking an answer always begins with thinking, as that of the real model does.
 // Thinking is left out where the request did not ask for it. Chat completions sends it as

@@ -19,6 +19,15 @@ type event struct {
 
 // answer asks the model and sends what it answers.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, p *protocol, a *ask, body []byte) {
+	if a.background {
+		s.begin(w, r, p, a, body)
+		return
+	}
+	s.play(w, r, p, a, body)
+}
+
+// play asks the model and sends what it answers, in the foreground.
+func (s *Server) play(w http.ResponseWriter, r *http.Request, p *protocol, a *ask, body []byte) {
 	s.mu.Lock()
 	s.n++
 	n := s.n
@@ -47,6 +56,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, p *protocol, a *
 	a.bill.TotalTokens = a.bill.PromptTokens + a.bill.CompletionTokens
 	out := player{w: w, p: p, fault: fault, pace: ans.Pace}
 	defer func() {
+		if !out.whole && !a.background {
+			s.unkeep(a)
+		}
 		b.Usage, b.Failed = a.bill, !out.whole
 		if out.sent < b.Usage.CompletionTokens && !out.whole {
 			b.Usage.CompletionTokens = out.sent
@@ -55,11 +67,21 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, p *protocol, a *
 		}
 		b.Cost = a.cost + float64(b.Usage.CompletionTokens)*a.spec.Output/1e6
 	}()
-	events := p.events(s, a, rep)
+	events, whole := p.events(s, a, rep), p.whole(s, a, rep)
+	switch {
+	case a.background:
+		out.plain(r.Context(), events, whole)
+		if out.whole {
+			s.finished(a, whole, events)
+		}
+		return
+	case a.keeps: // before its last byte: the next request may come at once
+		s.finished(a, whole, events)
+	}
 	if a.stream {
 		out.stream(r.Context(), events)
 	} else {
-		out.plain(r.Context(), events, p.whole(s, a, rep))
+		out.plain(r.Context(), events, whole)
 	}
 }
 

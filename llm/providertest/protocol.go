@@ -55,7 +55,11 @@ type ask struct {
 	summary bool
 	played  []event
 	output  []any
-	cost    float64
+	// keeps reports whether the server stores the answer, background that it answers at once and makes it then. Items are the conversation.
+	keeps, background      bool
+	previous, conversation string
+	items                  rsItems
+	cost                   float64
 }
 
 // failure is why a request is rejected or breaks. Kind is the error's type.

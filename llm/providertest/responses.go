@@ -70,11 +70,12 @@ func rsShape(counts bool) fields {
 	if counts {
 		return f
 	}
+	maps.Copy(f, storedShape())
 	maps.Copy(f, fields{
-		"stream": is("boolean"), "store": is("boolean"), "max_output_tokens": is("integer"), "temperature": is("number"), "top_p": is("number"),
+		"stream": is("boolean"), "max_output_tokens": is("integer"), "temperature": is("number"), "top_p": is("number"),
 		"include": list(one("reasoning.encrypted_content", "message.output_text.logprobs", "message.input_image.image_url")), "metadata": is("object"),
 		"user": is("string"), "service_tier": is("string"), "prompt_cache_key": is("string"), "prompt_cache_retention": is("string"), "prompt_cache_options": nil, "safety_identifier": is("string"), "client_metadata": is("object"),
-		"stream_options": obj(fields{"include_obfuscation": is("boolean")}), "top_logprobs": is("integer"), "max_tool_calls": is("integer"), "background": is("boolean"), "moderation": nil,
+		"stream_options": obj(fields{"include_obfuscation": is("boolean")}), "top_logprobs": is("integer"), "max_tool_calls": is("integer"), "moderation": nil,
 	})
 	return f
 }
@@ -87,6 +88,9 @@ type rsRequest struct {
 	Include             []string
 	MaxOutput           *int64 `json:"max_output_tokens"`
 	Previous            string `json:"previous_response_id"`
+	Conversation        conversationRef
+	Store               *bool
+	Background          bool
 	Tools               []oaTool
 	Reasoning           struct{ Effort, Summary string }
 }
@@ -96,6 +100,7 @@ type rsItem struct {
 	CallID                          string  `json:"call_id"`
 	Encrypted                       *string `json:"encrypted_content"`
 	Content, Output                 oaParts
+	stored                          bool // the server has kept it
 	Summary                         []struct{ Text string }
 }
 
@@ -132,8 +137,13 @@ func (s *Server) rsParse(body []byte, counts bool) (*ask, *failure) {
 		return nil, wrong("model_not_found", "model", "The requested model '%s' does not exist.", r.Model)
 	}
 	for _, check := range []func() *failure{
-		func() *failure { return r.checkLimits(spec) }, func() *failure { return checkTools(r.Tools, "") }, r.checkItems, r.checkCalls,
-		func() *failure { return r.checkReasoning(s) },
+		func() *failure { return r.checkLimits(spec) }, func() *failure { return checkTools(r.Tools, "") }, r.checkItems,
+		func() (f *failure) {
+			var before rsItems
+			before, f = r.history(s)
+			r.Input = append(slices.Clip(before), r.Input...)
+			return f
+		}, r.checkCalls, func() *failure { return r.checkReasoning(s) },
 	} {
 		if f := check(); f != nil {
 			return nil, f
@@ -145,7 +155,8 @@ func (s *Server) rsParse(body []byte, counts bool) (*ask, *failure) {
 func (r *rsRequest) ask(spec ModelSpec) *ask {
 	a := &ask{
 		id: newID("resp_"), model: r.Model, spec: spec, stream: r.Stream, limit: spec.MaxOutput, system: r.Instructions,
-		shows: spec.Thinking != ThinkingNone, encrypted: slices.Contains(r.Include, "reasoning.encrypted_content"), summary: r.Reasoning.Summary != "",
+		shows: spec.Thinking != ThinkingNone, keeps: r.Store == nil || *r.Store, background: r.Background, previous: r.Previous,
+		conversation: string(r.Conversation), items: r.Input, encrypted: slices.Contains(r.Include, "reasoning.encrypted_content"), summary: r.Reasoning.Summary != "",
 	}
 	if r.Reasoning.Effort == "none" {
 		a.shows = false
@@ -212,9 +223,6 @@ func (r *rsRequest) checkLimits(spec ModelSpec) *failure {
 		case n > spec.MaxOutput:
 			return wrong("integer_above_max_value", "max_output_tokens", "Invalid 'max_output_tokens': integer above maximum value. Expected a value <= %d, but got %d instead.", spec.MaxOutput, n)
 		}
-	}
-	if r.Previous != "" {
-		return wrong("previous_response_not_found", "previous_response_id", "Previous response with id '%s' not found.", r.Previous)
 	}
 	if spec.Thinking == ThinkingNone {
 		switch {
@@ -314,6 +322,9 @@ func (r *rsRequest) checkReasoning(s *Server) *failure {
 			continue
 		}
 		before = it.ID
+		if it.stored {
+			continue
+		}
 		if it.Encrypted == nil || *it.Encrypted == "" {
 			return &failure{status: http.StatusNotFound, param: "input", message: fmt.Sprintf(
 				"Item with id '%s' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.", it.ID)}

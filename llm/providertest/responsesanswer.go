@@ -11,9 +11,16 @@ import (
 func rsObject(a *ask, status string, output []any) object {
 	return object{
 		"id": a.id, "object": "response", "created_at": 1754425777, "status": status, "model": a.model, "output": output,
-		"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": object{}, "parallel_tool_calls": true, "previous_response_id": nil,
-		"store": false, "temperature": 1.0, "top_p": 1.0, "tool_choice": "auto", "tools": []any{}, "truncation": "disabled", "usage": nil,
+		"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": object{}, "parallel_tool_calls": true,
+		"previous_response_id": nullable(a.previous), "background": a.background, "store": a.keeps, "temperature": 1.0, "top_p": 1.0, "tool_choice": "auto", "tools": []any{}, "truncation": "disabled", "usage": nil,
 	}
+}
+
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
 }
 
 // rsFinal is the response at its end.
@@ -51,7 +58,14 @@ func (s *Server) rsPlay(a *ask, r *reply) (events []event, output []any) {
 		return a.played, a.output
 	}
 	b := &rsBuilder{Server: s, a: a}
-	b.emit("response.created", object{"response": rsObject(a, "in_progress", []any{})})
+	first := "in_progress"
+	if a.background {
+		first = "queued"
+	}
+	b.emit("response.created", object{"response": rsObject(a, first, []any{})})
+	if a.background {
+		b.emit("response.queued", object{"response": rsObject(a, first, []any{})})
+	}
 	b.emit("response.in_progress", object{"response": rsObject(a, "in_progress", []any{})})
 	for i := range r.pieces {
 		b.item(&r.pieces[i], i == len(r.pieces)-1 && r.stop == abi.StopMaxTokens)

@@ -26,6 +26,7 @@ type Server struct {
 	secret []byte
 	http   http.Server
 	slots  chan struct{}
+	base   context.Context //nolint:containedctx // of answers in the background, ended by Close
 	cancel context.CancelFunc
 	closed sync.Once
 	done   sync.WaitGroup
@@ -37,6 +38,9 @@ type Server struct {
 	// pairs has the reasoning item that each output item needs before it, and the thinking
 	// that came before each tool call, by id.
 	pairs map[string]string
+	// stored are answers of Responses, by id, and conversations their items.
+	stored        map[string]*stored
+	conversations map[string]rsItems
 }
 
 // New starts a server on a free loopback port. The caller closes it.
@@ -48,8 +52,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("providertest: listen: %w", err)
 	}
 	s := &Server{
-		cfg: cfg.withDefaults(), url: "http://" + l.Addr().String(), secret: []byte(rand.Text()), cancel: cancel,
+		cfg: cfg.withDefaults(), url: "http://" + l.Addr().String(), secret: []byte(rand.Text()), base: ctx, cancel: cancel,
 		slots: make(chan struct{}, maxAtOne), cache: map[digest]entry{}, pairs: map[string]string{},
+		stored: map[string]*stored{}, conversations: map[string]rsItems{},
 	}
 	s.http = http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
@@ -109,6 +114,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
+	case s.resource(w, r, p):
 	case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
 		writeJSON(w, p.models(s.cfg.Models))
 	case p.parse == nil:
@@ -116,7 +122,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost:
 		p.reject(w, &failure{status: http.StatusMethodNotAllowed, message: "Method Not Allowed"})
 	default:
-		s.post(w, r, p, counts)
+		s.post(w, r, p, counts) //nolint:contextcheck // answers in the background outlive their request
 	}
 }
 

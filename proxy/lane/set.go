@@ -47,6 +47,7 @@ type Set struct {
 
 	mu     sync.Mutex
 	groups map[string]*group
+	stored map[string]Stored // where there is no store
 }
 
 type group struct {
@@ -64,7 +65,7 @@ func NewSet(cfg Config) *Set {
 	if cfg.Failed == nil {
 		cfg.Failed = func(error) {}
 	}
-	s := &Set{cfg: cfg, groups: map[string]*group{}}
+	s := &Set{cfg: cfg, groups: map[string]*group{}, stored: map[string]Stored{}}
 	if cfg.Store != nil {
 		s.log = &log{cfg.Store, thread.On(cfg.Store), cfg.Listed}
 	}

@@ -197,6 +197,8 @@ func TestDigest(t *testing.T) {
 func TestParse_refused(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"one","te\u0078t":"two"}]}]}`, `{"messages":[{"role":"user","content":"one","content":[]}]}`,
+		`{"messages":[{"role":"user","role":"assistant","content":"x"}]}`,
 		``, `[]`, `{"messages":[}`, `{"messages":{}}`, `{"model":"a","model":"b"}`, `{"mess\u0061ges":[]}`, `{"messages":[]} x`, `{"a":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`,
 	} {
 		if _, err := wire.Parse(wire.Messages, []byte(body)); err == nil {

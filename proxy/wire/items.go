@@ -1,11 +1,26 @@
 package wire
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
+
+// onceNames are the fields of items and blocks that plugins see or edits replace. Of two with one name the provider may read the other one.
+var onceNames = []string{ //nolint:gochecknoglobals // constant
+	"role", "content", "type", "text", "id", "tool_use_id", "name", "input", "tool_calls", "tool_call_id", "call_id", "arguments", "output",
+}
 
 // read reads the fields of the object that begins at i: those with a reader by that, and the others by what they are. It returns the
 // end of the object.
 func (r *Request) read(i int, field func(key []byte, name, val Span), content func(i int) (int, error)) (int, error) {
+	seen := 0
 	return members(r.Body, i, func(key []byte, name Span, i int) (int, error) {
+		if n := slices.Index(onceNames, string(key)); n >= 0 {
+			if seen&(1<<n) != 0 {
+				return 0, shape(name.From, "a field is there twice")
+			}
+			seen |= 1 << n
+		}
 		if content != nil && string(key) == "content" {
 			return content(i)
 		}

@@ -27,8 +27,8 @@ func proxyAdmin(s *proxy.Server) http.Handler {
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if site := r.Header.Get("Sec-Fetch-Site"); r.Header.Get("Origin") != "" || site != "" && site != "none" && site != "same-origin" {
-			http.Error(w, "requests of web pages are refused", http.StatusForbidden)
+		if hint := proxy.Foreign(r); hint != "" {
+			http.Error(w, hint, http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)

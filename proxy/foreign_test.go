@@ -1,0 +1,66 @@
+package proxy_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/proxy"
+)
+
+// Requests of web pages, also under a name that leads to this machine, and of other machines are refused, unless they have the token.
+func TestForeign(t *testing.T) {
+	t.Parallel()
+	up := sends(t, "application/json", "{}")
+	for name, c := range map[string]struct {
+		host, peer string
+		header     []string
+		served     bool
+	}{
+		"this machine":     {"127.0.0.1:8430", "127.0.0.1:9", nil, true},
+		"by name":          {"LocalHost", "127.0.0.1:9", nil, true},
+		"IPv6":             {"[::1]:8430", "[::1]:9", nil, true},
+		"typed in":         {"localhost", "127.0.0.1:9", []string{"Sec-Fetch-Site", "none"}, true},
+		"a rebound name":   {"evil.example:8430", "127.0.0.1:9", []string{"Sec-Fetch-Site", "same-origin"}, false},
+		"a name like one":  {"127.0.0.1.evil.example", "127.0.0.1:9", nil, false},
+		"another page":     {"127.0.0.1:8430", "127.0.0.1:9", []string{"Sec-Fetch-Site", "cross-site"}, false},
+		"a page's sibling": {"localhost:8430", "127.0.0.1:9", []string{"Sec-Fetch-Site", "same-site"}, false},
+		"an origin":        {"127.0.0.1:8430", "127.0.0.1:9", []string{"Origin", "null"}, false},
+		"another machine":  {"127.0.0.1:8430", "192.0.2.7:9", nil, false},
+	} {
+		for token, served := range map[string]bool{"": c.served, "right": true, "wrong": false, "none": false} {
+			cfg := proxy.Config{Anthropic: proxy.Upstream{URL: up.URL}}
+			if token != "" {
+				cfg.Token = "right"
+			}
+			s, err := proxy.New(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/messages", strings.NewReader(hello))
+			r.Host, r.RemoteAddr = c.host, c.peer
+			for i := 0; i+1 < len(c.header); i += 2 {
+				r.Header.Set(c.header[i], c.header[i+1])
+			}
+			if token != "" && token != "none" {
+				r.Header.Set("X-Mortise-Token", token)
+			}
+			r.Header.Set("Anthropic-Version", "2023-06-01")
+			r.Header.Set("Connection", "X-Smuggled")
+			r.Header.Set("X-Smuggled", "1")
+			n := len(up.paths)
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if got := w.Code == http.StatusOK && len(up.paths) == n+1; got != served || !served && len(up.paths) != n {
+				t.Errorf("%s, token %q: %d %s", name, token, w.Code, w.Body)
+			}
+			if _, h := up.last(); h.Get("X-Mortise-Token")+h.Get("X-Smuggled") != "" {
+				t.Errorf("%s: sent %v", name, h)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
