@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -15,12 +13,7 @@ import (
 // A guest answers a phase like any other plugin.
 func ExampleLoad() {
 	ctx := context.Background()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	h, err := host.New(host.Config{CacheDir: filepath.Join(cache, "mortise-test")}) // of compiled modules
+	h, err := host.New(host.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
