@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -190,6 +191,33 @@ func TestRewritten(t *testing.T) {
 		}
 		a.answer(ans, func(wire.Out) string { return "ok" })
 		a.step()
+	})
+}
+
+// A plugin that rewrites one argument changes no other one, whatever its number (acceptance 30).
+func TestRewritten_numbers(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p wire.Protocol, stream bool) {
+		t.Helper()
+		up := fake(t, func(providertest.Query) providertest.Answer {
+			c := call("c1", "bash", "ls")
+			c.Arguments = map[string]any{"command": "ls", "issue": int64(9007199254740993), "part": 0.5}
+			return providertest.Answer{Calls: []abi.ToolCall{c}}
+		})
+		s := start(t, up.URL(), proxy.Config{Runtime: runtimeOf(t, hook{
+			name: "rewrite", hooks: []abi.Hook{{Phase: abi.ToolGate, Mode: abi.ModeTransform}},
+			answer: func(e *abi.Event) (*abi.Reply, error) {
+				args, _ := e.Call.Arguments.(map[string]any)
+				args = maps.Clone(args)
+				args["command"] = "ls -l"
+				return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectRewriteCall, Arguments: args}}}, nil
+			},
+		})})
+		a := newAgent(t, p, s.url, stream)
+		a.say("go")
+		if calls := a.step().Calls(); len(calls) != 1 || string(calls[0].Args) != `{"command":"ls -l","issue":9007199254740993,"part":0.5}` {
+			t.Errorf("the client got %s", a.raw)
+		}
 	})
 }
 

@@ -128,7 +128,7 @@ func arrows() map[string][]string {
 			"mailbox", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
 		},
 		"proxy":             {"proxy/lane", "proxy/money", "proxy/wire", "phases", "compaction", "store", "thread", "llm", "internal/schema", "abi"},
-		"proxy/wire":        {"abi"},
+		"proxy/wire":        {"internal/dynamic", "abi"},
 		"proxy/lane":        {"proxy/wire", "proxy/money", "phases/state", "compaction", "thread", "store", "internal/wire", "abi"},
 		"proxy/money":       {"proxy/wire"},
 		"proxy/launch":      {"proxy/wire"},

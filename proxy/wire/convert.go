@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/dynamic"
 )
 
 // Convert returns an item in the project's terms. A message of Anthropic with results becomes several. Their ids name
@@ -89,16 +90,16 @@ func (r *Request) Arguments(b *Block) any {
 	return Value([]byte(s))
 }
 
-// Value returns JSON as a value, or the text where it is none.
+// Value returns JSON as a value, with integers as int64 where they fit, or the text where it is none.
 func Value(raw []byte) any {
 	if len(raw) == 0 {
 		return map[string]any{}
 	}
 	var v any
-	if json.Unmarshal(raw, &v) != nil {
+	if !json.Valid(raw) || dynamic.Decode(raw, &v) != nil {
 		return string(raw)
 	}
-	return v
+	return dynamic.Numbers(v)
 }
 
 // Result returns the text of a result.
