@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/internal/agui/aguitest"
@@ -219,7 +221,9 @@ func aguiNode(t *testing.T, mode string, input any) {
 	must(t, err)
 	data, err := json.Marshal(input)
 	must(t, err)
-	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "npm", "client.mjs"), dir, mode) //nolint:gosec // the test's own script
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, filepath.Join("testdata", "npm", "client.mjs"), dir, mode) //nolint:gosec // the test's own script
 	cmd.Stdin = strings.NewReader(string(data))
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "ok") {

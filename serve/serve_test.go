@@ -128,7 +128,9 @@ func (s tools) CallTool(ctx context.Context, c abi.ToolCall) (abi.ToolResult, er
 
 // world is a process with a server.
 type world struct {
-	t       *testing.T
+	t *testing.T
+	// ctx bounds what the test waits for, so that a wait without an end has the name of its test.
+	ctx     context.Context
 	mind    *mind
 	store   store.Store
 	runtime *mortise.Runtime
@@ -147,7 +149,9 @@ type options struct {
 
 func newWorld(t *testing.T, o options) *world {
 	t.Helper()
-	w := &world{t: t, mind: o.mind, store: o.store}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx, mind: o.mind, store: o.store}
 	if w.store == nil {
 		w.store = memstore.New()
 	}
@@ -216,7 +220,7 @@ func (a *answer) decode(t *testing.T, v any) {
 // open sends a request: the header is name, value, name, value. The caller closes the body.
 func (w *world) open(method, path, body string, header ...string) *http.Response {
 	w.t.Helper()
-	req, err := http.NewRequestWithContext(w.t.Context(), method, w.http.URL+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(w.ctx, method, w.http.URL+path, strings.NewReader(body))
 	must(w.t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")

@@ -83,7 +83,7 @@ func (w *world) all(run, after string) (list []event) {
 // via opens a stream with another client.
 func (w *world) via(client *http.Client, url, run string) *stream {
 	w.t.Helper()
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, url+"/v1/runs/"+run+"/events", http.NoBody)
+	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, url+"/v1/runs/"+run+"/events", http.NoBody)
 	must(w.t, err)
 	resp, err := client.Do(req)
 	must(w.t, err)
