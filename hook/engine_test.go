@@ -260,29 +260,40 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestContinue: a plugin that always has the agent continue comes to an end.
+// TestContinue: a plugin that always has the agent continue comes to an end, also where a model repeats itself, so that the agent
+// sends the same event again and again.
 func TestContinue(t *testing.T) {
 	t.Parallel()
 	more := plugin("more", abi.ModeTransform, func(*abi.Event) (*abi.Reply, error) {
 		return effects(abi.Effect{Type: abi.EffectAppendMessages, Messages: []abi.Message{{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("run the tests")}}}}), nil
 	}, abi.RunEnd)
-	b := engine(t, options{plugins: []phases.Plugin{more}})
-	continued := 0
-	for range 20 {
-		out, m := b.send("claude", "Stop", map[string]any{"session_id": "s1", "stop_hook_active": continued > 0, "last_assistant_message": "done"})
-		if m["decision"] != "block" {
-			if out != "{}" || b.last().Error == "" || b.last().Unsupported[0] != "continue" {
-				t.Errorf("at the cap: %s %+v", out, b.last())
+	for dialect, id := range map[string]string{"claude": "prompt_id", "codex": "turn_id", "qwen": "none"} {
+		now := time.Now()
+		b := engine(t, options{plugins: []phases.Plugin{more}, edit: func(c *hook.Config) { c.Now = func() time.Time { return now } }})
+		continued := 0
+		for range 20 {
+			now = now.Add(2 * time.Second)
+			event := map[string]any{"session_id": "s1", id: "p1", "stop_hook_active": continued > 0, "last_assistant_message": "done"}
+			out, m := b.send(dialect, "Stop", event)
+			if m["decision"] != "block" {
+				if out != "{}" || b.last().Error == "" || b.last().Unsupported[0] != "continue" {
+					t.Errorf("%s at the cap: %s %+v", dialect, out, b.last())
+				}
+				break
 			}
-			break
+			if m["reason"] != "run the tests" {
+				t.Error(out)
+			}
+			if id != "none" { // from another scope of settings
+				if again, _ := b.send(dialect, "Stop", event); again != out || !b.last().Duplicate {
+					t.Errorf("%s: %s %+v", dialect, again, b.last())
+				}
+			}
+			continued++
 		}
-		if m["reason"] != "run the tests" {
-			t.Error(out)
+		if continued != 8 {
+			t.Errorf("%s: continued %d times", dialect, continued)
 		}
-		continued++
-	}
-	if continued != 8 {
-		t.Errorf("continued %d times", continued)
 	}
 }
 
