@@ -148,7 +148,13 @@ func (e *Engine) Handle(ctx context.Context, r *Request) (string, error) {
 	if key == "" {
 		return e.handle(ctx, ev, r)
 	}
-	out, shared, err := e.once.do(ctx, key, func() (string, bool, error) {
+	counts := onceFor
+	switch ev.Spec.Kind {
+	case EventEnd, EventCompact, EventCompacted, EventSession:
+		counts = onceAgain
+	default:
+	}
+	out, shared, err := e.once.do(ctx, key, counts, func() (string, bool, error) {
 		out, err := e.handle(ctx, ev, r)
 		return out, err == nil && !waits(out), err
 	})

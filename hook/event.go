@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -31,9 +32,8 @@ type Event struct {
 	Trigger, Source  string
 	Summary          string
 
-	raw map[string]any
-	// encoded means that the input came as JSON in a string.
-	encoded bool
+	raw   map[string]any
+	stdin []byte
 }
 
 // Decode reads what an agent wrote to a hook. Unknown fields change nothing.
@@ -56,7 +56,7 @@ func (d *Dialect) Decode(name string, stdin []byte) (*Event, error) {
 	if got, ok := raw[d.EventField].(string); ok && d.EventField != "" && got != name {
 		return nil, fmt.Errorf("hook: %s: the hook is registered for %s and got %.40q", d.Name, name, got)
 	}
-	e := &Event{Dialect: d, Spec: spec, raw: raw}
+	e := &Event{Dialect: d, Spec: spec, raw: raw, stdin: stdin}
 	e.Session, e.Lane, e.Cwd, e.Transcript = e.text("session"), e.text("lane"), e.text("cwd"), e.text("transcript")
 	e.PromptID, e.CallID, e.Error, e.Prompt = e.text("prompt_id"), e.text("call"), e.text("error"), e.text("prompt")
 	e.Last, e.Trigger, e.Source, e.Summary = e.text("last"), e.text("trigger"), e.text("source"), e.text("summary")
@@ -90,22 +90,71 @@ func (e *Event) text(field string) string {
 }
 
 // input is the input of the tool, which some agents send as JSON in a string.
-func (e *Event) input() any {
-	v := e.value("input")
+func (e *Event) input() any { return inner(e.value("input"), decodeJSON) }
+
+func inner(v any, decode func([]byte) (any, error)) any {
 	s, ok := v.(string)
 	if !ok || !strings.HasPrefix(strings.TrimSpace(s), "{") {
 		return v
 	}
-	inner, err := decodeJSON([]byte(s))
+	object, err := decode([]byte(s))
 	if err != nil {
 		return v
 	}
-	e.encoded = true
-	return inner
+	return object
+}
+
+// exact is the input or the response with its numbers as they were written: plugins get 64 bits of them.
+func (e *Event) exact(field string) any {
+	v, err := decodeNumbers(e.stdin)
+	event, ok := v.(map[string]any)
+	if err != nil || !ok {
+		return e.value(field)
+	}
+	v = event[e.Dialect.Fields[field]]
+	if field == "input" {
+		v = inner(v, decodeNumbers)
+	}
+	return v
+}
+
+// exactly returns a value with the numbers as the agent wrote them that are still those that plugins saw.
+func exactly(now, seen, wrote any) any {
+	switch t := now.(type) {
+	case map[string]any:
+		was, _ := seen.(map[string]any)
+		exact, _ := wrote.(map[string]any)
+		out := make(map[string]any, len(t))
+		for k := range t {
+			out[k] = exactly(t[k], was[k], exact[k])
+		}
+		return out
+	case []any:
+		was, _ := seen.([]any)
+		exact, _ := wrote.([]any)
+		out := slices.Clone(t)
+		for i := range min(len(t), len(was), len(exact)) {
+			out[i] = exactly(t[i], was[i], exact[i])
+		}
+		return out
+	}
+	if number, ok := wrote.(json.Number); ok && now == seen {
+		return number
+	}
+	return now
 }
 
 // decodeJSON reads one JSON value as plugins may get it: integers as int64, other numbers as float64.
 func decodeJSON(data []byte) (any, error) {
+	v, err := decodeNumbers(data)
+	if err != nil {
+		return nil, err
+	}
+	return plain(v, maxDepth)
+}
+
+// decodeNumbers reads one JSON value, with numbers as they are written.
+func decodeNumbers(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	var v any
@@ -118,7 +167,7 @@ func decodeJSON(data []byte) (any, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one JSON value in the input")
 	}
-	return plain(v, maxDepth)
+	return v, nil
 }
 
 // plain replaces numbers by int64 or float64.

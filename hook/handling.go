@@ -24,6 +24,8 @@ type handling struct {
 	at       time.Time
 	answer   Answer
 	record   *Record
+	// approved means that a person has let this call pass.
+	approved bool
 	// rewrittenBy are the plugins that rewrote the call, replacedBy those that replaced the result.
 	rewrittenBy, replacedBy []string
 }

@@ -13,7 +13,10 @@ import (
 // Duplicates of an event are answered alike for this long, and have no effect.
 const (
 	onceFor = 60 * time.Second
-	onceMax = 1024
+	// onceAgain is for events that may come again as they are, such as the end of an answer that a model repeats. Two scopes send
+	// theirs at once.
+	onceAgain = time.Second
+	onceMax   = 1024
 )
 
 // once answers an event that comes twice, as from two scopes of settings, from one execution.
@@ -27,15 +30,16 @@ type once struct {
 // execution is the handling of one event. Ended is closed when out and err are set.
 type execution struct {
 	ended chan struct{}
-	at    time.Time
+	until time.Time // zero as long as it is handled
 	out   string
 	err   error
 }
 
 func (o *once) init(now func() time.Time) { o.now, o.done = now, map[string]*execution{} }
 
-// do calls fn, or returns what the first call for the key returned. Fn reports whether its output may be kept.
-func (o *once) do(ctx context.Context, key string, fn func() (out string, keep bool, err error)) (out string, shared bool, err error) {
+// do calls fn, or returns what the first call for the key returned, for as long as it counts after its end. Fn reports whether its
+// output may be kept.
+func (o *once) do(ctx context.Context, key string, counts time.Duration, fn func() (out string, keep bool, err error)) (out string, shared bool, err error) {
 	o.mu.Lock()
 	x, there := o.done[key]
 	if there && o.fresh(x) {
@@ -55,7 +59,7 @@ func (o *once) do(ctx context.Context, key string, fn func() (out string, keep b
 	var keep bool
 	x.out, keep, x.err = fn()
 	o.mu.Lock()
-	x.at = o.now()
+	x.until = o.now().Add(counts)
 	if !keep {
 		delete(o.done, key)
 	}
@@ -65,7 +69,7 @@ func (o *once) do(ctx context.Context, key string, fn func() (out string, keep b
 }
 
 // fresh reports whether an execution still counts. O.mu is held.
-func (o *once) fresh(x *execution) bool { return x.at.IsZero() || o.now().Sub(x.at) < onceFor }
+func (o *once) fresh(x *execution) bool { return x.until.IsZero() || o.now().Before(x.until) }
 
 // sweep forgets what is old. O.mu is held.
 func (o *once) sweep() {
@@ -73,7 +77,7 @@ func (o *once) sweep() {
 		return
 	}
 	for key, x := range o.done {
-		if !x.at.IsZero() && (!o.fresh(x) || len(o.done) >= 2*onceMax) {
+		if !x.until.IsZero() && (!o.fresh(x) || len(o.done) >= 2*onceMax) {
 			delete(o.done, key)
 		}
 	}

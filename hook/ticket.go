@@ -67,7 +67,8 @@ func NewTickets(dir string) *Tickets { return &Tickets{dir: dir} }
 func (t *Tickets) ask(e *Event, by, reason string, now time.Time) (*Ticket, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key, err := ticketKey(e)
+	input := e.exact("input")
+	key, err := ticketKey(e, input)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (t *Tickets) ask(e *Event, by, reason string, now time.Time) (*Ticket, erro
 	}
 	k := &Ticket{
 		ID: newTicketID(), Status: TicketOpen, Dialect: e.Dialect.Name, Session: e.Session, Tool: e.Tool, Cwd: e.Cwd, By: by,
-		Reason: reason, Input: e.Call.native, At: now.UTC(), Key: key,
+		Reason: reason, Input: input, At: now.UTC(), Key: key,
 	}
 	return k, t.write(k)
 }
@@ -133,12 +134,12 @@ func newTicketID() string {
 	return hex.EncodeToString(b)
 }
 
-func ticketKey(e *Event) (string, error) {
-	input, err := encodeJSON(e.Call.native)
+func ticketKey(e *Event, input any) (string, error) {
+	text, err := encodeJSON(input)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%s %q %q %s", laneKey(e), e.Tool, e.Cwd, input)))
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%s %q %q %s", laneKey(e), e.Tool, e.Cwd, text)))
 	return hex.EncodeToString(sum[:]), nil
 }
 

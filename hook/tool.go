@@ -154,6 +154,9 @@ func (h *handling) suspend(d *abi.GateDecision, by string) bool {
 	if d.Ticket != nil && reason == "" {
 		reason = d.Ticket.Message
 	}
+	if h.approved { // the gate asks again about what a plugin made of the call
+		return true
+	}
 	if h.engine.cfg.Tickets == nil {
 		h.deny(reason+" (it needs an approval, and there is no place for tickets)", by)
 		return false
@@ -165,7 +168,7 @@ func (h *handling) suspend(d *abi.GateDecision, by string) bool {
 		h.record.Error = err.Error()
 		return false
 	case t.Status == TicketApproved:
-		h.record.Ticket = t.ID
+		h.record.Ticket, h.approved = t.ID, true
 		return true
 	case t.Status == TicketRejected:
 		h.deny("the call was rejected"+suffix(": ", t.Note), by)
@@ -194,12 +197,13 @@ func (h *handling) rewrite(f *toolFrame) {
 			h.unsupported("rewrite_call")
 			return
 		}
+		native = exactly(native, h.event.Call.native, h.event.exact("input"))
 		h.answer.Rewrite = native
 		h.announce(f.RewrittenBy)
 	}
 	if h.program.WrapShell && h.event.Call.Kind == KindShell && h.event.Dialect.keepsFailures() {
 		if wrapped, ok := wrap(native, h.event.Call.names["command"]); ok {
-			h.answer.Rewrite = wrapped
+			h.answer.Rewrite = exactly(wrapped, h.event.Call.native, h.event.exact("input"))
 		}
 	}
 }
@@ -295,6 +299,9 @@ func (h *handling) post(ctx context.Context) error {
 	}
 	if r.changed() {
 		h.lane.forget(r)
+		if h.event.Spec.Kind == EventPost || h.event.Error == "" {
+			r.value = h.event.exact("response")
+		}
 		h.answer.Replace = r.rebuilt()
 		h.answer.ReplaceText = plainText(h.answer.Replace)
 		h.record.By = strings.Join(h.replacedBy, ",")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -96,14 +97,9 @@ type Line struct {
 	Closed, Gate bool
 }
 
-// mark is in every line of ours, and in no other.
-func (l *Line) mark() string {
-	return quote(l.Client) + " " + quote(l.Profile) + " " + l.Dialect + " "
-}
-
 // String is the line, for /bin/sh. A gate that fails closed denies when the client is missing or dies.
 func (l *Line) String() string {
-	s := l.mark() + quote(l.Event)
+	s := quote(l.Client) + " " + quote(l.Profile) + " " + l.Dialect + " " + quote(l.Event)
 	if l.Closed && l.Gate {
 		s += " closed || { echo " + quote("mortise: the hook client "+l.Client+" did not answer, so the call is denied; run: mortise hook doctor "+l.Dialect) + " >&2; exit 2; }"
 	}
@@ -117,6 +113,23 @@ func quote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// unquote is the text of a word.
+func unquote(s string) string {
+	if text, ok := strings.CutPrefix(s, "'"); ok {
+		return strings.ReplaceAll(strings.TrimSuffix(text, "'"), `'\''`, "'")
+	}
+	return s
+}
+
+// word is what quote makes of a text: a shell takes it as one word, whatever is in it.
+const word = `(?:[A-Za-z0-9_./-]+|'[^']*'(?:\\''[^']*')*)`
+
+// Mark matches the lines of a profile for an agent, and no line that does anything else. The client may be that of another
+// installation, as after an upgrade; it is the first submatch.
+func Mark(profile, dialect string) *regexp.Regexp {
+	return regexp.MustCompile(`^(` + word + `) ` + regexp.QuoteMeta(quote(profile)+" "+dialect) + ` ` + word + `(?: closed \|\| \{ echo ` + word + ` >&2; exit 2; \})?$`)
 }
 
 // Entry is one hook to register.

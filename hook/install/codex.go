@@ -9,7 +9,6 @@ import (
 	"io"
 	"os/exec"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -39,10 +38,10 @@ type codex struct {
 	id  int
 }
 
-// CodexHooks asks Codex for the hooks of a folder that have a mark in their command. With trust it first has Codex
+// CodexHooks asks Codex for the hooks of a folder whose command is one of ours. With trust it first has Codex
 // trust them: Codex keeps the hash that it computed itself.
 // Env is the environment of Codex, nil for that of this process.
-func CodexHooks(ctx context.Context, program, folder, mark string, env []string, trust bool) (hooks []TrustedHook, err error) {
+func CodexHooks(ctx context.Context, program, folder string, ours func(command string) bool, env []string, trust bool) (hooks []TrustedHook, err error) {
 	ctx, cancel := context.WithTimeout(ctx, codexTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "app-server")
@@ -70,7 +69,7 @@ func CodexHooks(ctx context.Context, program, folder, mark string, env []string,
 	if err := c.send(map[string]any{"method": "initialized"}); err != nil {
 		return nil, err
 	}
-	if hooks, err = c.list(folder, mark); err != nil || !trust {
+	if hooks, err = c.list(folder, ours); err != nil || !trust {
 		return hooks, err
 	}
 	state := map[string]any{}
@@ -86,10 +85,10 @@ func CodexHooks(ctx context.Context, program, folder, mark string, env []string,
 	if err := c.call("config/batchWrite", map[string]any{"edits": []any{edit}, "reloadUserConfig": true}, nil); err != nil {
 		return nil, err
 	}
-	return c.list(folder, mark)
+	return c.list(folder, ours)
 }
 
-func (c *codex) list(folder, mark string) ([]TrustedHook, error) {
+func (c *codex) list(folder string, ours func(string) bool) ([]TrustedHook, error) {
 	var answer struct {
 		Data []struct {
 			Hooks  []TrustedHook `json:"hooks"`
@@ -109,7 +108,7 @@ func (c *codex) list(folder, mark string) ([]TrustedHook, error) {
 		}
 		out = append(out, d.Hooks...)
 	}
-	return slices.DeleteFunc(out, func(h TrustedHook) bool { return !strings.Contains(h.Command, mark) }), nil
+	return slices.DeleteFunc(out, func(h TrustedHook) bool { return !ours(h.Command) }), nil
 }
 
 func (c *codex) send(v any) error {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -30,12 +31,12 @@ func agent(t *testing.T, name string) *install.Agent {
 	return a
 }
 
-func entriesOf(a *install.Agent) ([]install.Entry, string) {
+func entriesOf(a *install.Agent) ([]install.Entry, *regexp.Regexp) {
 	var events []string
 	for name := range a.Dialect.Events {
 		events = append(events, name)
 	}
-	return install.Entries(a.Dialect, client, profile, events, func(e *hook.EventSpec) bool { return e.Gate }), install.Mark(client, profile, a.Dialect.Name)
+	return install.Entries(a.Dialect, client, profile, events, func(e *hook.EventSpec) bool { return e.Gate }), install.Mark(profile, a.Dialect.Name)
 }
 
 // files are settings that people have. The second value are agents that take them.
@@ -381,6 +382,51 @@ func FuzzAdded(f *testing.F) {
 	})
 }
 
+// TestMark: a line is ours with any path of the client, and is not when a shell would do anything else with it.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	a := agent(t, "codex")
+	const odd = "/opt/it's $(id)/mortise-hook"
+	for _, profile := range []string{profile, "/home/it's me/.p"} {
+		mark := install.Mark(profile, "codex")
+		line := func(client string, closed bool) string {
+			return (&install.Line{Client: client, Profile: profile, Dialect: "codex", Event: "PreToolUse", Closed: closed, Gate: true}).String()
+		}
+		for _, l := range []string{line(client, false), line(client, true), line(odd, false), line(odd, true)} {
+			if !mark.MatchString(l) {
+				t.Errorf("%s is ours", l)
+			}
+		}
+		closed, bare := line(client, true), line(client, false)
+		for _, l := range []string{
+			"evil; " + bare, "evil " + bare, "evil\n" + bare, bare + "; evil", bare + "\nevil", bare + " $(evil)", closed + " evil", closed + "\n", "$(evil)" + bare,
+			strings.Replace(closed, "echo ", "echo $(evil) ", 1), strings.Replace(closed, "echo 'mortise", "echo ''`evil`'mortise", 1), `'a'\'` + bare,
+			strings.Replace(bare, "codex", "claude", 1), strings.Replace(bare, "PreToolUse", "`evil`", 1),
+		} {
+			if mark.MatchString(l) {
+				t.Errorf("%s is not ours", l)
+			}
+		}
+		// Another installation's lines are replaced, as after an upgrade; those of another profile stay.
+		old := install.Entries(a.Dialect, odd, profile, []string{"PreToolUse", "Stop"}, func(*hook.EventSpec) bool { return true })
+		data, err := a.Added(nil, mark, old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err = a.Added(data, mark, install.Entries(a.Dialect, client, profile, []string{"PreToolUse"}, func(*hook.EventSpec) bool { return true }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := a.Hooks(data, mark)
+		if err != nil || len(found) != 1 || found[0].Command != closed || found[0].Client != client {
+			t.Errorf("%v %+v", err, found)
+		}
+		if found, err = a.Hooks(data, install.Mark("/other", "codex")); err != nil || len(found) != 1 || found[0].Ours {
+			t.Errorf("%v %+v", err, found)
+		}
+	}
+}
+
 // TestRandomEdits: hooks of several profiles come and go in any order, and one leaves the others alone.
 func TestRandomEdits(t *testing.T) {
 	t.Parallel()
@@ -390,7 +436,7 @@ func TestRandomEdits(t *testing.T) {
 	there := map[string]bool{}
 	for range 200 {
 		p := fmt.Sprintf("/p/%d", r.IntN(3))
-		mark := install.Mark(client, p, "claude")
+		mark := install.Mark(p, "claude")
 		entries := install.Entries(a.Dialect, client, p, []string{"PreToolUse", "Stop"}, func(*hook.EventSpec) bool { return true })
 		var err error
 		if r.IntN(2) == 0 {
@@ -403,7 +449,7 @@ func TestRandomEdits(t *testing.T) {
 		if err != nil || !json.Valid(data) {
 			t.Fatalf("%v\n%s", err, data)
 		}
-		found, err := a.Hooks(data, "mortise-hook")
+		found, err := a.Hooks(data, regexp.MustCompile("^(.*mortise-hook)"))
 		if err != nil || len(found) != 2*len(there) {
 			t.Fatalf("%v: %d hooks of %d profiles\n%s", err, len(found), len(there), data)
 		}

@@ -32,7 +32,7 @@ func installing(path string) error {
 		return err
 	}
 	entries := install.Entries(a.Dialect, client, profile, []string{"PreToolUse", "PostToolUse"}, func(e *hook.EventSpec) bool { return e.Gate })
-	mark := install.Mark(client, profile, "claude")
+	mark := install.Mark(profile, "claude")
 	fmt.Println("ready")
 	for {
 		if _, err := install.Edit(path, false, func(b []byte) ([]byte, error) { return a.Added(b, mark, entries) }); err != nil {
@@ -60,7 +60,7 @@ func TestKilled(t *testing.T) {
 	}
 	a := agent(t, "claude")
 	entries := install.Entries(a.Dialect, client, profile, []string{"PreToolUse", "PostToolUse"}, func(e *hook.EventSpec) bool { return e.Gate })
-	mark := install.Mark(client, profile, "claude")
+	mark := install.Mark(profile, "claude")
 	after, err := a.Added(before, mark, entries)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 )
 
@@ -65,7 +66,7 @@ func (a *Agent) WriteCompanion(file string) error {
 
 // Uninstall takes our hooks out of a file whose content is before. A file that was as it is now because of an install
 // gets its former bytes; one that is ours alone is deleted.
-func (a *Agent) Uninstall(path string, before []byte, mark string) (*Change, error) {
+func (a *Agent) Uninstall(path string, before []byte, mark *regexp.Regexp) (*Change, error) {
 	if a.layout == script {
 		if !bytes.Contains(before, []byte(ScriptMark)) {
 			return &Change{File: path, Before: before, After: before}, nil
@@ -101,7 +102,7 @@ func (a *Agent) Uninstall(path string, before []byte, mark string) (*Change, err
 }
 
 // made reports whether the file began with an install: no backup of it is without hooks of ours.
-func (a *Agent) made(c *Change, mark string) bool {
+func (a *Agent) made(c *Change, mark *regexp.Regexp) bool {
 	for _, b := range backups(c.File) {
 		data, err := os.ReadFile(b)
 		if err != nil {
@@ -141,7 +142,7 @@ func fresh(data []byte) bool {
 }
 
 // ours are the entries of a profile in a file.
-func (a *Agent) ours(data []byte, mark string) ([]Entry, error) {
+func (a *Agent) ours(data []byte, mark *regexp.Regexp) ([]Entry, error) {
 	found, err := a.Hooks(data, mark)
 	var out []Entry
 	for _, f := range found {

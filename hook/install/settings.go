@@ -3,6 +3,7 @@ package install
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,9 +11,9 @@ import (
 // Found is a hook that is registered.
 type Found struct {
 	Event string
-	// Command is the line, Ours reports whether it is one of the profile's.
-	Command string
-	Ours    bool
+	// Command is the line, Ours reports whether it is one of the profile's; Client is the path in it then.
+	Command, Client string
+	Ours            bool
 }
 
 // settings is a file with hooks, being edited.
@@ -143,7 +144,7 @@ func (s *settings) commands(n *node) []string {
 }
 
 // found lists the hooks of the file. Ours have the mark.
-func (s *settings) found(mark string) []Found {
+func (s *settings) found(mark *regexp.Regexp) []Found {
 	var out []Found
 	hooks := s.root.get("hooks")
 	if hooks == nil {
@@ -152,7 +153,11 @@ func (s *settings) found(mark string) []Found {
 	for _, m := range hooks.members {
 		for _, item := range m.value.items {
 			for _, c := range s.commands(item) {
-				out = append(out, Found{Event: m.key, Command: c, Ours: strings.Contains(c, mark)})
+				f := Found{Event: m.key, Command: c}
+				if match := mark.FindStringSubmatch(c); match != nil {
+					f.Ours, f.Client = true, unquote(match[1])
+				}
+				out = append(out, f)
 			}
 		}
 	}
@@ -160,7 +165,7 @@ func (s *settings) found(mark string) []Found {
 }
 
 // remove takes our entries out, but for those to keep, and then what became empty by that.
-func (s *settings) remove(mark string, keep func(event, line string) bool) error {
+func (s *settings) remove(mark *regexp.Regexp, keep func(event, line string) bool) error {
 	for again := true; again; {
 		again = false
 		hooks := s.root.get("hooks")
@@ -170,7 +175,7 @@ func (s *settings) remove(mark string, keep func(event, line string) bool) error
 		for mi, m := range hooks.members {
 			i := slices.IndexFunc(m.value.items, func(n *node) bool {
 				lines := s.commands(n)
-				return len(lines) == 1 && strings.Contains(lines[0], mark) && !keep(m.key, lines[0])
+				return len(lines) == 1 && mark.MatchString(lines[0]) && !keep(m.key, lines[0])
 			})
 			if i < 0 {
 				continue
@@ -209,7 +214,7 @@ func (s *settings) add(e Entry) error {
 }
 
 // Added is the file with exactly these entries of ours. Those that are there stay where they are.
-func (a *Agent) Added(data []byte, mark string, entries []Entry) ([]byte, error) {
+func (a *Agent) Added(data []byte, mark *regexp.Regexp, entries []Entry) ([]byte, error) {
 	s, err := a.open(data)
 	if err != nil {
 		return nil, err
@@ -233,7 +238,7 @@ func (a *Agent) Added(data []byte, mark string, entries []Entry) ([]byte, error)
 }
 
 // Removed is the file without entries of ours.
-func (a *Agent) Removed(data []byte, mark string) ([]byte, error) {
+func (a *Agent) Removed(data []byte, mark *regexp.Regexp) ([]byte, error) {
 	s, err := a.open(data)
 	if err != nil {
 		return nil, err
@@ -242,17 +247,12 @@ func (a *Agent) Removed(data []byte, mark string) ([]byte, error) {
 }
 
 // Hooks lists the hooks of a file.
-func (a *Agent) Hooks(data []byte, mark string) ([]Found, error) {
+func (a *Agent) Hooks(data []byte, mark *regexp.Regexp) ([]Found, error) {
 	s, err := a.open(data)
 	if err != nil {
 		return nil, err
 	}
 	return s.found(mark), nil
-}
-
-// Mark is what every line of a profile has in it.
-func Mark(client, profile, dialect string) string {
-	return (&Line{Client: client, Profile: profile, Dialect: dialect}).mark()
 }
 
 // Switch reports whether a settings file has a switch that is on.

@@ -128,9 +128,9 @@ func TestLive_foreignTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CODEX_HOME=" + filepath.Dir(file)}
-	trusted := func(mark string, trust bool) int {
+	trusted := func(ours func(string) bool, trust bool) int {
 		t.Helper()
-		hooks, err := install.CodexHooks(t.Context(), codex, home, mark, env, trust)
+		hooks, err := install.CodexHooks(t.Context(), codex, home, ours, env, trust)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,28 +142,29 @@ func TestLive_foreignTrust(t *testing.T) {
 		}
 		return n
 	}
-	if n := trusted("theirs", false); n != 0 {
+	theirsOnly := func(command string) bool { return strings.Contains(command, "theirs") }
+	if n := trusted(theirsOnly, false); n != 0 {
 		t.Fatalf("%d are trusted before", n)
 	}
-	if n := trusted("theirs", true); n != 2 {
+	if n := trusted(theirsOnly, true); n != 2 {
 		t.Fatalf("%d are trusted", n)
 	}
 	a, err := install.AgentOf("codex")
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark := install.Mark("/c/mortise-hook", "/p", "codex")
+	mark := install.Mark("/p", "codex")
 	entries := install.Entries(a.Dialect, "/c/mortise-hook", "/p", []string{"PreToolUse", "Stop"}, func(*hook.EventSpec) bool { return true })
 	if _, err := install.Edit(file, false, func(b []byte) ([]byte, error) { return a.Added(b, mark, entries) }); err != nil {
 		t.Fatal(err)
 	}
-	if n := trusted("theirs", false); n != 2 {
+	if n := trusted(theirsOnly, false); n != 2 {
 		t.Errorf("after install %d of theirs are trusted", n)
 	}
-	if n := trusted(mark, false); n != 0 {
+	if n := trusted(mark.MatchString, false); n != 0 {
 		t.Errorf("%d of ours are trusted without being asked for", n)
 	}
-	if n := trusted(mark, true); n != 2 {
+	if n := trusted(mark.MatchString, true); n != 2 {
 		t.Errorf("%d of ours are trusted", n)
 	}
 	now, err := os.ReadFile(file)
@@ -173,7 +174,7 @@ func TestLive_foreignTrust(t *testing.T) {
 	if _, err := a.Uninstall(file, now, mark); err != nil {
 		t.Fatal(err)
 	}
-	if n := trusted("theirs", false); n != 2 {
+	if n := trusted(theirsOnly, false); n != 2 {
 		t.Errorf("after uninstall %d of theirs are trusted", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -215,7 +216,7 @@ func (r *Rig) File() string {
 	return r.agent.File(install.ScopeUser, func(string) string { return "" }, r.Home(), r.Project())
 }
 
-func (r *Rig) mark() string { return install.Mark(r.cfg.Client, r.profile(), r.dialect.Name) }
+func (r *Rig) mark() *regexp.Regexp { return install.Mark(r.profile(), r.dialect.Name) }
 
 // Close ends what runs.
 func (r *Rig) Close() error {

@@ -67,7 +67,7 @@ func (r *Rig) trust(ctx context.Context) error {
 	if r.cfg.Untrusted {
 		return nil
 	}
-	hooks, err := install.CodexHooks(ctx, r.cfg.Program, r.Project(), r.mark(), r.environment(), true)
+	hooks, err := install.CodexHooks(ctx, r.cfg.Program, r.Project(), r.mark().MatchString, r.environment(), true)
 	if err != nil {
 		return err
 	}

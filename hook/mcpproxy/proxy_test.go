@@ -161,7 +161,7 @@ func TestGate(t *testing.T) {
 	s.write(s.toProxy, callLine("1", "bad"))
 	s.expect(s.client, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"mortise: bad word"}],"isError":true}}`)
 	s.write(s.toProxy, callLine("2", "before"))
-	s.expect(s.server, `{"jsonrpc":"2.0", "id":2,"method":"tools/call","params":{"_meta":{"progressToken":7},"name":"say","arguments":{"n":1.5,"word":"after"}},"extra":null}`)
+	s.expect(s.server, `{"jsonrpc":"2.0", "id":2,"method":"tools/call","params":{"_meta":{"progressToken":7},"name":"say","arguments":{"n":1.50,"word":"after"}},"extra":null}`)
 	// Results: structured content, and errors of the tool.
 	s.write(s.fromSrv, `{"id":2,"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"hunter2"}],"structuredContent":{"deep":[{"k":"x hunter2"}]},"_meta":{"a":1},"isError":false}}`)
 	s.expect(s.client, `{"id":2,"jsonrpc":"2.0","result":{"_meta":{"a":1},"content":[{"text":"[redacted]","type":"text"}],"isError":false,"structuredContent":{"deep":[{"k":"x [redacted]"}]}}}`)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -61,7 +62,7 @@ func (p *hookPlace) run(want exit.Code, args ...string) string {
 	p.t.Helper()
 	var out, errs bytes.Buffer
 	args = append(args, "--config", p.config, "--profile", p.profile)
-	if args[0] == "hook" {
+	if args[0] == "hook" && p.client != "" {
 		args = append(args, "--client", p.client)
 	}
 	got := cli.Main(p.t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, links.All())
@@ -187,6 +188,69 @@ func (p *hookPlace) doctor(installed []byte) {
 	}
 	if out := p.run(exit.Run, "hook", "doctor", "qwen"); !strings.Contains(out, "there is no such file") {
 		p.t.Error(out)
+	}
+}
+
+// TestHook_moved: after an upgrade to another folder, where the client of before is gone, doctor says so without executing what is
+// registered, install replaces the lines, and uninstall needs no client.
+func TestHook_moved(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	p.run(exit.OK, "hook", "install", "claude")
+	old, ran := p.client, filepath.Join(t.TempDir(), "ran")
+	p.client = filepath.Join(t.TempDir(), "mortise-hook")
+	for path, text := range map[string]string{p.client: "#!/bin/sh\necho '{\"reason\":\"the probe was received\"}'\n", old: "#!/bin/sh\ntouch " + ran + "\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is executed
+			t.Fatal(err)
+		}
+	}
+	if out := p.run(exit.Run, "hook", "doctor", "claude"); !strings.Contains(out, "the registered client is "+old) || !strings.Contains(out, "mortise hook install claude") {
+		t.Error(out)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("doctor executed a client that is not that of this installation")
+	}
+	p.run(exit.OK, "hook", "install", "claude")
+	if data, err := os.ReadFile(p.settings); err != nil || bytes.Contains(data, []byte(old)) || bytes.Count(data, []byte(p.client)) != 4 {
+		t.Errorf("%v %s", err, data)
+	}
+	p.run(exit.OK, "hook", "doctor", "claude")
+	if err := os.Remove(p.client); err != nil {
+		t.Fatal(err)
+	}
+	p.client = ""
+	p.run(exit.OK, "hook", "uninstall", "claude")
+	if _, err := os.Stat(p.settings); err == nil {
+		t.Error("the file that install made is still there")
+	}
+}
+
+// TestHook_trust: --trust has Codex trust the lines that install wrote and no other, although it has them in it.
+func TestHook_trust(t *testing.T) {
+	p := newHookPlace(t)
+	bin, log := t.TempDir(), filepath.Join(t.TempDir(), "written")
+	t.Setenv("PATH", bin+":/usr/bin:/bin")
+	hooks := func(trust string) string {
+		line := p.client + " " + p.profile + " codex PreToolUse"
+		hook := `{"key":"%s","currentHash":"h","eventName":"preToolUse","command":"%s","enabled":true,"trustStatus":"` + trust + `"}`
+		closed := line + " closed || { echo 'mortise: the hook client " + p.client + " did not answer, so the call is denied; run: mortise hook doctor codex' >&2; exit 2; }"
+		return fmt.Sprintf(hook+","+hook+","+hook, "ours", closed, "theirs", "evil; "+closed, "like", "/tmp/evil "+strings.TrimPrefix(closed, p.client+" "))
+	}
+	list := func(trust string) string { return strings.ReplaceAll(`{"data":[{"hooks":[`+hooks(trust)+`],"errors":[]}]}`, "'", `'\''`) }
+	script := "#!/bin/sh\n[ \"$1\" = --version ] && exec echo codex-cli 0.169.0\nlist='" + list("untrusted") + "'\nwhile read -r l; do\n" +
+		"id=$(printf %s \"$l\" | sed -n 's/.*\"id\":\\([0-9]*\\).*/\\1/p')\ncase \"$l\" in\n*hooks/list*) ;;\n*batchWrite*) printf %s \"$l\" >" + log +
+		"; list='" + list("trusted") + "';;\nesac\ncase \"$l\" in *hooks/list*) printf '{\"id\":%s,\"result\":%s}\\n' \"$id\" \"$list\";; *'\"id\"'*) printf '{\"id\":%s,\"result\":{}}\\n' \"$id\";; esac\ndone\n"
+	if err := os.WriteFile(filepath.Join(bin, "codex"), []byte(script), 0o700); err != nil { //nolint:gosec // it is executed
+		t.Fatal(err)
+	}
+	if out := p.run(exit.OK, "hook", "install", "codex"); !strings.Contains(out, "NOT TRUSTED") {
+		t.Error(out)
+	}
+	if out := p.run(exit.OK, "hook", "install", "codex", "--trust"); strings.Contains(out, "evil") || !strings.Contains(out, "trusted: Codex runs all") {
+		t.Error(out)
+	}
+	written, err := os.ReadFile(log)
+	if err != nil || !bytes.Contains(written, []byte(`"ours"`)) || bytes.Contains(written, []byte(`"theirs"`)) || bytes.Contains(written, []byte(`"like"`)) {
+		t.Errorf("%v %s", err, written)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 
 	"github.com/mortise-dev/mortise/hook/install"
 	"github.com/mortise-dev/mortise/internal/cli/command"
@@ -19,7 +20,9 @@ func (o *installOptions) codexTrust(ctx context.Context, s command.Streams) erro
 		_, err = fmt.Fprintln(s.Out, "  note: codex is not in PATH, so its trust could not be checked; Codex skips hooks that are not trusted")
 		return err
 	}
-	hooks, err := install.CodexHooks(ctx, path, o.project, o.mark(), nil, false)
+	// No line that is merely like ours: another one could come from the project's folder.
+	registered := func(command string) bool { return slices.Contains(o.lines, command) }
+	hooks, err := install.CodexHooks(ctx, path, o.project, registered, nil, false)
 	if err != nil {
 		return exit.With(exit.Run, err)
 	}
@@ -32,7 +35,7 @@ func (o *installOptions) codexTrust(ctx context.Context, s command.Streams) erro
 		for _, h := range hooks {
 			fmt.Fprintf(s.Out, "  %s: %s\n", h.Event, h.Command)
 		}
-		if hooks, err = install.CodexHooks(ctx, path, o.project, o.mark(), nil, true); err != nil {
+		if hooks, err = install.CodexHooks(ctx, path, o.project, registered, nil, true); err != nil {
 			return exit.With(exit.Run, err)
 		}
 		missing = untrusted(hooks)
@@ -65,7 +68,7 @@ func (o *installOptions) codexStatus(ctx context.Context) string {
 	if err != nil {
 		return "unknown: codex is not in PATH"
 	}
-	hooks, err := install.CodexHooks(ctx, path, o.project, o.mark(), nil, false)
+	hooks, err := install.CodexHooks(ctx, path, o.project, o.mark().MatchString, nil, false)
 	switch n := untrusted(hooks); {
 	case err != nil:
 		return "unknown: " + exit.Text(err)

@@ -43,6 +43,10 @@ func newHookDoctor(s command.Streams, h *hookOptions) *cobra.Command {
 			if err := o.prepare(args[0]); err != nil {
 				return err
 			}
+			var err error
+			if o.clientP, err = o.clientPath(); err != nil {
+				return exit.With(exit.Usage, err)
+			}
 			found := o.examine(cmd.Context())
 			if live {
 				found = append(found, o.liveProof(cmd.Context())...)
@@ -191,6 +195,9 @@ const probeTime = 30 * time.Second
 // probe executes a registered line as the agent would. A probe event is of no tool and no session of the agent.
 func (o *installOptions) probe(ctx context.Context, l install.Found) check.Finding {
 	d := o.agent.Dialect
+	if l.Client != o.clientP { // which may be anything that a project brings
+		return check.Failed("mortise hook install "+d.Name, fmt.Errorf("the registered client is %s, and that of this installation %s", term.Clip(term.OneLine(l.Client), 200), o.clientP))
+	}
 	spec := d.Events[l.Event]
 	if spec == nil {
 		return check.Warned("mortise hook install "+d.Name, "%s is not an event of this version", l.Event)

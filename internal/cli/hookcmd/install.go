@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -34,6 +35,8 @@ type installOptions struct {
 	agent                  *install.Agent
 	profileOf              *hookProfile
 	home, project, clientP string
+	// lines are what is registered.
+	lines []string
 }
 
 func newHookInstall(s command.Streams, h *hookOptions) *cobra.Command {
@@ -78,9 +81,6 @@ func (o *installOptions) prepare(agent string) (err error) {
 	if o.profileOf, err = o.open(); err != nil {
 		return err
 	}
-	if o.clientP, err = o.clientPath(); err != nil {
-		return exit.With(exit.Usage, err)
-	}
 	if o.home, err = os.UserHomeDir(); err != nil {
 		return exit.With(exit.Config, err)
 	}
@@ -101,8 +101,8 @@ func (o *installOptions) file() string {
 	return o.agent.File(install.Scope(o.scope), os.Getenv, o.home, o.project)
 }
 
-func (o *installOptions) mark() string {
-	return install.Mark(o.clientP, o.profileOf.dir, o.agent.Dialect.Name)
+func (o *installOptions) mark() *regexp.Regexp {
+	return install.Mark(o.profileOf.dir, o.agent.Dialect.Name)
 }
 
 // hooksRun returns an error on systems on which hooks do not run.
@@ -120,6 +120,10 @@ func runHookInstall(ctx context.Context, s command.Streams, o *installOptions, a
 	}
 	if err := o.prepare(agent); err != nil {
 		return err
+	}
+	var err error
+	if o.clientP, err = o.clientPath(); err != nil {
+		return exit.With(exit.Usage, err)
 	}
 	h, err := o.profileOf.load(ctx, program.Logger(s.Err, warnLevel), term.NewProgress(s.Err, false).Say)
 	if err != nil {
@@ -184,6 +188,9 @@ func (o *installOptions) install(h *hookParts, events []string) (*install.Change
 		})
 	}
 	entries := install.Entries(o.agent.Dialect, o.clientP, o.profileOf.dir, events, h.program.Closed)
+	for _, e := range entries {
+		o.lines = append(o.lines, e.Line)
+	}
 	change, err := install.Edit(o.file(), o.dry, func(before []byte) ([]byte, error) { return o.agent.Added(before, o.mark(), entries) })
 	if err == nil && !o.dry {
 		err = o.agent.WriteCompanion(o.file())
