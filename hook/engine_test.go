@@ -1,10 +1,8 @@
 package hook_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -92,51 +90,6 @@ func TestRewrite(t *testing.T) {
 	quiet := engine(t, options{plugins: []phases.Plugin{rewriter("one", "ONE")}, program: func(p *hook.Program) { p.Quiet = []string{"one"} }})
 	if out, m := quiet.send("claude", "PreToolUse", bash("c1", "echo")); at(m, specific, "additionalContext") != nil {
 		t.Errorf("quiet: %s", out)
-	}
-}
-
-// TestExact: what no plugin changes of a call or a result stays as it was written, numbers of any size as well.
-func TestExact(t *testing.T) {
-	t.Parallel()
-	const numbers = `{"a":18446744073709551615,"b":[1.0,1e2,0.12345678901234567890,-0,9007199254740993],"c":{"d":1E400}}`
-	set := plugin("set", abi.ModeTransform, func(e *abi.Event) (*abi.Reply, error) {
-		args, _ := e.Call.Arguments.(map[string]any)
-		args = maps.Clone(args)
-		if input, ok := args["input"].(map[string]any); ok {
-			input = maps.Clone(input)
-			input["command"], input["e"] = "GONE", int64(5)
-			args["input"] = input
-		} else {
-			args["command"], args["e"] = "GONE", int64(5)
-		}
-		return effects(abi.Effect{Type: abi.EffectRewriteCall, Arguments: args}), nil
-	}, abi.BeforeToolExecute)
-	b := engine(t, options{plugins: []phases.Plugin{set, redact("hunter2")}})
-	inside := strings.TrimSuffix(strings.Replace(numbers, `,"c":{"d":1E400}`, "", 1), "}")
-	for tool, dialect := range map[string]string{"Bash": "claude", "mcp__s__t": "codex", "mcp__s__u": "mcp"} {
-		pre := map[string]any{"session_id": "s", "session": "s", "tool_name": tool, "tool": tool, "tool_use_id": "c1", "call": "1"}
-		post := maps.Clone(pre)
-		pre["tool_input"] = json.RawMessage(inside + `,"command":"ls","e":4}`)
-		pre["input"] = pre["tool_input"]
-		post["tool_response"] = json.RawMessage(inside + `,"structuredContent":` + inside + `},"stdout":"hunter2"}`)
-		post["response"], post["tool_input"], post["input"] = post["tool_response"], map[string]any{}, map[string]any{}
-		events := map[string][2]string{"mcp": {"call", "result"}}[dialect]
-		if events[0] == "" {
-			events = [2]string{"PreToolUse", "PostToolUse"}
-		}
-		if out, _ := b.send(dialect, events[0], pre); !strings.Contains(out, inside+`,"command":"GONE","e":5}`) {
-			t.Errorf("%s: %s", tool, out)
-		}
-		want := inside + `,"stdout":"[redacted]","structuredContent":` + inside + `}}`
-		if dialect == "codex" { // which takes one text, of what is structured
-			want = strings.ReplaceAll(inside, `"`, `\"`)
-		}
-		if out, _ := b.send(dialect, events[1], post); !strings.Contains(out, want) {
-			t.Errorf("%s: %s\n%s", tool, out, want)
-		}
-	}
-	if _, err := b.Handle(t.Context(), &hook.Request{Dialect: "mcp", Event: "call", Stdin: []byte(`{"tool":"t","input":` + numbers + `}`)}); err == nil {
-		t.Error("a number that plugins cannot be shown")
 	}
 }
 
@@ -503,73 +456,5 @@ func TestExclude(t *testing.T) {
 	out, m := b.send("claude", "PreToolUse", map[string]any{"session_id": "s1", "tool_name": "WebFetch", "tool_use_id": "c", "tool_input": map[string]any{"url": "http://x"}})
 	if at(m, specific, "permissionDecision") != "deny" {
 		t.Error(out)
-	}
-}
-
-// TestTicket: a suspended call waits for a person; the agent cannot approve it by its shell.
-func TestTicket(t *testing.T) {
-	t.Parallel()
-	ask := plugin("ask", abi.ModeGate, func(e *abi.Event) (*abi.Reply, error) {
-		if args, _ := e.Call.Arguments.(map[string]any); !contains(args["command"], "deploy") {
-			return nil, nil
-		}
-		return &abi.Reply{Gate: &abi.GateDecision{Action: abi.GateSuspend, Reason: "who deploys?", Ticket: &abi.SuspendTicket{ID: "t"}}}, nil
-	}, abi.ToolGate)
-	b := engine(t, options{plugins: []phases.Plugin{ask}})
-	if out, m := b.sendAs("claude", "PreToolUse", false, bash("c1", "deploy")); at(m, specific, "permissionDecision") != "ask" {
-		t.Errorf("with a terminal: %s", out)
-	}
-	if out, m := b.send("claude", "PreToolUse", bash("c1", "deploy")); at(m, specific, "permissionDecision") != "defer" {
-		t.Errorf("headless: %s", out)
-	}
-	out, m := b.send("codex", "PreToolUse", bash("c1", "deploy"))
-	if !contains(at(m, specific, "permissionDecisionReason"), "mortise hook approve ") {
-		t.Errorf("codex: %s", out)
-	}
-	all, err := b.tickets.List()
-	if err != nil || len(all) != 2 {
-		t.Fatalf("%d tickets, %v; one for each session", len(all), err)
-	}
-	for i, command := range []string{"mortise hook approve " + all[1].ID, "cd /; /opt/mortise  hook   approve x"} {
-		if out, m := b.send("codex", "PreToolUse", bash(fmt.Sprint("self", i), command)); !contains(at(m, specific, "permissionDecisionReason"), "a person has to decide") {
-			t.Errorf("%s: %s", command, out)
-		}
-	}
-	if _, err := b.tickets.Decide(all[1].ID, true, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.tickets.Decide(all[1].ID, true, ""); !errors.Is(err, hook.ErrNoTicket) {
-		t.Errorf("decided twice: %v", err)
-	}
-	for i, want := range []bool{false, true} { // once
-		out, _ := b.send("codex", "PreToolUse", bash(fmt.Sprint("again", i), "deploy"))
-		if strings.Contains(out, "deny") != want {
-			t.Errorf("call %d: %s", i, out)
-		}
-	}
-	// Approved calls pass although a plugin rewrites them, and pass as they were written: another number is another call.
-	exact := engine(t, options{plugins: []phases.Plugin{ask, rewriter("one", "ONE")}})
-	call := func(id, number string) map[string]any {
-		f := bash(id, "deploy")
-		f["tool_input"] = json.RawMessage(`{"command":"deploy","n":` + number + `}`)
-		return f
-	}
-	exact.send("codex", "PreToolUse", call("c1", "18446744073709551615"))
-	if all, err = exact.tickets.List(); err != nil || len(all) != 1 {
-		t.Fatalf("%d tickets, %v", len(all), err)
-	}
-	if _, err := exact.tickets.Decide(all[0].ID, true, ""); err != nil {
-		t.Fatal(err)
-	}
-	if out, _ := exact.send("codex", "PreToolUse", call("c2", "18446744073709551614")); !strings.Contains(out, "deny") {
-		t.Errorf("another call: %s", out)
-	}
-	if out, _ := exact.send("codex", "PreToolUse", call("c3", "18446744073709551615")); !strings.Contains(out, `"updatedInput":{"command":"deploy ONE","n":18446744073709551615}`) {
-		t.Errorf("the approved call: %s", out)
-	}
-	for _, id := range []string{"../../etc/passwd", "", "0badcafe"} {
-		if _, err := b.tickets.Decide(id, true, ""); !errors.Is(err, hook.ErrNoTicket) {
-			t.Errorf("%q: %v", id, err)
-		}
 	}
 }

@@ -86,6 +86,10 @@ func (p *Proxy) name(tool string) string { return "mcp__" + p.cfg.Server + "__" 
 // response passes a message of the server on, or has plugins look at it first. Where they look at results, an answer to nothing that
 // the server was asked is dropped: one that comes twice, or before the server has the call.
 func (p *Proxy) response(ctx context.Context, line []byte) error {
+	if p.wants("result") && odd(line) {
+		p.cfg.Logger.WarnContext(ctx, "a line of the server that is no message was dropped")
+		return nil
+	}
 	if all, ok := batchOf(line); ok {
 		return p.batch(ctx, line, all, p.toClient, p.response, (*message).response)
 	}
@@ -162,15 +166,11 @@ const maxTasks = 1024
 
 // started remembers a call that the server executes as a task: the result comes later, under another id.
 func (p *Proxy) started(m *message, c *call) {
-	var r struct {
-		Task struct {
-			ID string `json:"taskId"`
-		} `json:"task"`
-	}
-	if at, ok := m.fields["result"]; ok && json.Unmarshal(at.of(m.data), &r) == nil && r.Task.ID != "" {
+	at, ok := m.inner("result", "task")
+	if id := textOf(at.of(m.data), "taskId"); ok && id != "" {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.tasks = append(p.tasks[max(0, len(p.tasks)-maxTasks+1):], task{r.Task.ID, &call{tool: c.tool, input: c.input}})
+		p.tasks = append(p.tasks[max(0, len(p.tasks)-maxTasks+1):], task{id, &call{tool: c.tool, input: c.input}})
 	}
 }
 
@@ -187,14 +187,15 @@ func (p *Proxy) listed(ctx context.Context, m *message) []byte {
 	excluded := p.cfg.Engine.Excluded("mcp", p.cfg.Session)
 	left := []json.RawMessage{}
 	for _, raw := range tools {
-		var t struct {
-			Name string `json:"name"`
+		name := textOf(raw, "name")
+		if name == "" {
+			p.cfg.Logger.WarnContext(ctx, "a tool without one name was left out")
+			continue
 		}
-		_ = json.Unmarshal(raw, &t)
-		if change := p.cfg.Pins.seen(t.Name, raw); change != "" {
-			p.cfg.Logger.WarnContext(ctx, "a tool's description changed", "tool", t.Name, "hint", change)
+		if change := p.cfg.Pins.seen(name, raw); change != "" {
+			p.cfg.Logger.WarnContext(ctx, "a tool's description changed", "tool", name, "hint", change)
 		}
-		if !slices.Contains(excluded, t.Name) && !slices.Contains(excluded, p.name(t.Name)) {
+		if !slices.Contains(excluded, name) && !slices.Contains(excluded, p.name(name)) {
 			left = append(left, raw)
 		}
 	}

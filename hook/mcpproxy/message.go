@@ -49,6 +49,13 @@ type message struct {
 	key    string // the same for all spellings of an id
 }
 
+// odd reports whether a line is not one JSON value, or may be read as several lines. A lenient reader could find in it what
+// the proxy does not.
+func odd(line []byte) bool {
+	t := bytes.TrimLeft(bytes.TrimRight(line, "\r\n"), " \t\r\n")
+	return len(t) > 0 && (t[0] != '{' && t[0] != '[' || bytes.IndexByte(t, '\r') >= 0 || !json.Valid(t))
+}
+
 // read reads the envelope. What is no message of JSON-RPC has no fields.
 func read(data []byte) (*message, error) {
 	m := &message{data: data}
@@ -60,6 +67,13 @@ func read(data []byte) (*message, error) {
 		return m, nil //nolint:nilerr // it passes as it is
 	}
 	m.fields = fields
+	for _, key := range []string{"params", "result"} {
+		if s, ok := fields[key]; ok {
+			if _, err := members(s.of(data)); errors.Is(err, errTwice) {
+				return nil, err
+			}
+		}
+	}
 	if s, ok := fields["method"]; ok {
 		_ = json.Unmarshal(s.of(data), &m.method)
 	}
@@ -94,20 +108,28 @@ func (m *message) inner(outer, key string) (span, bool) {
 	if !ok {
 		return span{}, false
 	}
-	fields, err := members(at.of(m.data))
-	s, there := fields[key]
-	if err != nil || !there {
-		return span{}, false
+	s, ok := memberOf(at.of(m.data), key)
+	return span{at.start + s.start, at.start + s.end}, ok
+}
+
+// memberOf finds a member of an object.
+func memberOf(data []byte, key string) (span, bool) {
+	fields, err := members(data)
+	s, ok := fields[key]
+	return s, ok && err == nil
+}
+
+// textOf is a member of an object, if it is a text.
+func textOf(data []byte, key string) (s string) {
+	if at, ok := memberOf(data, key); ok {
+		_ = json.Unmarshal(at.of(data), &s)
 	}
-	return span{at.start + s.start, at.start + s.end}, true
+	return s
 }
 
 // text is a member of an object in the message, if it is a text.
-func (m *message) text(outer, key string) (s string) {
-	if at, ok := m.inner(outer, key); ok {
-		_ = json.Unmarshal(at.of(m.data), &s)
-	}
-	return s
+func (m *message) text(outer, key string) string {
+	return textOf(m.fields[outer].of(m.data), key)
 }
 
 // with returns the message with another value in a place.

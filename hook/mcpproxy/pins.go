@@ -82,6 +82,9 @@ func (p *Pins) keep(name, digest string) {
 	}
 }
 
+// denies reports whether calls of a tool may be denied.
+func (p *Pins) denies() bool { return p != nil && p.strict }
+
 // blocked is why calls of a tool are denied.
 func (p *Pins) blocked(name string) string {
 	if p == nil {

@@ -169,6 +169,10 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 
 // request passes a message of the client on, or has plugins look at it first.
 func (p *Proxy) request(ctx context.Context, line []byte) error {
+	if (p.wants("call") || p.cfg.Pins.denies()) && odd(line) {
+		p.cfg.Logger.WarnContext(ctx, "a line of the client that is no message was dropped")
+		return nil
+	}
 	if all, ok := batchOf(line); ok {
 		return p.batch(ctx, line, all, p.toServer, p.request, func(m *message) bool {
 			p.asks(m, asked{}) // if the list passes as it is

@@ -378,22 +378,6 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestSmuggling: no form of a message gets a call past the gate.
-func TestSmuggling(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil, guard())
-	go s.write(s.toProxy,
-		`{"jsonrpc":"2.0","id":1,"method":"tools\/call","params":{"name":"say","arguments":{"word":"bad"}}}`,
-		`[{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"say","arguments":{"word":"bad"}}}]`,
-		`{"jsonrpc":"2.0","id":4,"method":"ping","method":"tools/call","params":{"name":"say","arguments":{"word":"bad"}}}`,
-		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"say","arguments":{"word":"bad"}}}`,
-		`{"jsonrpc":"2.0","id":9,"method":"ping"}`,
-	)
-	go func() { _, _ = io.Copy(io.Discard, s.client) }()
-	s.expect(s.server, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
-	s.expect(s.server, `{"jsonrpc":"2.0","id":9,"method":"ping"}`)
-}
-
 // recorded are messages of sessions with five servers, each with something of its own.
 func recorded() map[string][2][]string {
 	return map[string][2][]string{

@@ -235,7 +235,9 @@ func TestHook_trust(t *testing.T) {
 		closed := line + " closed || { echo 'mortise: the hook client " + p.client + " did not answer, so the call is denied; run: mortise hook doctor codex' >&2; exit 2; }"
 		return fmt.Sprintf(hook+","+hook+","+hook, "ours", closed, "theirs", "evil; "+closed, "like", "/tmp/evil "+strings.TrimPrefix(closed, p.client+" "))
 	}
-	list := func(trust string) string { return strings.ReplaceAll(`{"data":[{"hooks":[`+hooks(trust)+`],"errors":[]}]}`, "'", `'\''`) }
+	list := func(trust string) string {
+		return strings.ReplaceAll(`{"data":[{"hooks":[`+hooks(trust)+`],"errors":[]}]}`, "'", `'\''`)
+	}
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && exec echo codex-cli 0.169.0\nlist='" + list("untrusted") + "'\nwhile read -r l; do\n" +
 		"id=$(printf %s \"$l\" | sed -n 's/.*\"id\":\\([0-9]*\\).*/\\1/p')\ncase \"$l\" in\n*hooks/list*) ;;\n*batchWrite*) printf %s \"$l\" >" + log +
 		"; list='" + list("trusted") + "';;\nesac\ncase \"$l\" in *hooks/list*) printf '{\"id\":%s,\"result\":%s}\\n' \"$id\" \"$list\";; *'\"id\"'*) printf '{\"id\":%s,\"result\":{}}\\n' \"$id\";; esac\ndone\n"

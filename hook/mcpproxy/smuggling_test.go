@@ -1,0 +1,77 @@
+package mcpproxy_test
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/hook/mcpproxy"
+)
+
+// TestSmuggling: no form of a message gets a call past the gate.
+func TestSmuggling(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, guard())
+	go s.write(s.toProxy,
+		`{"jsonrpc":"2.0","id":1,"method":"tools\/call","params":{"name":"say","arguments":{"word":"bad"}}}`,
+		`[{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"say","arguments":{"word":"bad"}}}]`,
+		`{"jsonrpc":"2.0","id":4,"method":"ping","method":"tools/call","params":{"name":"say","arguments":{"word":"bad"}}}`,
+		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"say","arguments":{"word":"bad"}}}`,
+		// What a reader of a stream, of lines that end in any way, or of more than JSON takes for calls.
+		`{"jsonrpc":"2.0","id":5,"method":"ping"} {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"say","arguments":{"word":"bad"}}}`,
+		"{\"jsonrpc\":\"2.0\",\"id\":7,\n\"method\":\"tools/call\",\"params\":{\"name\":\"say\",\"arguments\":{\"word\":\"bad\"}}}",
+		"{\"a\":\r{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"tools/call\",\"params\":{\"name\":\"say\",\"arguments\":{\"word\":\"bad\"}}}\r}",
+		`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"say","arguments":{"word":"bad","n":NaN}}}`,
+		`[{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"say","arguments":{"word":"bad","n":NaN}}}]`,
+		`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"other","name":"say","arguments":{"word":"bad"}}}`,
+		"",
+		`{"jsonrpc":"2.0","id":9,"method":"ping"}`,
+	)
+	go func() { _, _ = io.Copy(io.Discard, s.client) }()
+	s.expect(s.server, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	s.expect(s.server, "")
+	s.expect(s.server, `{"jsonrpc":"2.0","id":9,"method":"ping"}`)
+}
+
+// TestSmuggling_results: no form of a message gets a result past the plugins that look at it, or a tool past its pin.
+func TestSmuggling_results(t *testing.T) {
+	t.Parallel()
+	pins, err := mcpproxy.OpenPins(filepath.Join(t.TempDir(), "pins.json"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, pins, redact())
+	list := func(id int, result, want string) {
+		t.Helper()
+		s.write(s.toProxy, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, id))
+		s.expect(s.server, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, id))
+		go s.write(s.fromSrv, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, id, result), `{"jsonrpc":"2.0","method":"m"}`)
+		if want != "" {
+			s.expect(s.client, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, id, want))
+		}
+		s.expect(s.client, `{"jsonrpc":"2.0","method":"m"}`)
+	}
+	good := `{"tools":[{"name":"say","description":"harmless"}]}`
+	list(1, good, good)
+	list(2, `{"tools":[],"tools":[{"name":"say","description":"evil"}]}`, "")
+	list(3, `{"tools":[{"name":"other","name":"say","description":"evil"}]}`, `{"tools":[]}`)
+	if strings.Contains(s.log.String(), "description changed") {
+		t.Error(s.log)
+	}
+	evil := `{"tools":[{"name":"say","Name":"other","description":"evil"}]}`
+	list(4, evil, evil)
+	s.write(s.toProxy, callLine("5", "fine"))
+	if line, err := s.client.ReadString('\n'); err != nil || !strings.Contains(line, "changed the tool say") {
+		t.Errorf("%v %s", err, line)
+	}
+	s.write(s.toProxy, `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"new"}}`)
+	s.expect(s.server, `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"new"}}`)
+	s.write(s.fromSrv,
+		`{"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"hunter2"}],"n":NaN}}`,
+		`{"jsonrpc":"2.0","method":"x"} {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"hunter2"}]}}`,
+		`{"jsonrpc":"2.0","method":"end"}`,
+	)
+	s.expect(s.client, `{"jsonrpc":"2.0","method":"end"}`)
+}
