@@ -176,7 +176,7 @@ func (p *hookProfile) prepare(h *hookParts) error {
 // install edits the file.
 func (o *installOptions) install(h *hookParts, events []string) (*install.Change, error) {
 	if o.agent.Dialect.Shim {
-		script, err := o.agent.Script(o.clientP, o.profileOf.dir, events)
+		script, err := o.agent.Script(o.clientP, o.profileOf.dir, events, h.program.Closed)
 		if err != nil {
 			return nil, err
 		}
