@@ -64,7 +64,7 @@ func (a *Agent) WriteCompanion(file string) error {
 		if _, err := os.Stat(path); err == nil {
 			continue
 		}
-		if err := write(path, []byte(text), 0o644); err != nil {
+		if err := write(path, []byte(text), 0o644, nil); err != nil {
 			return err
 		}
 	}
@@ -127,6 +127,9 @@ var errOurs = errors.New("it has hooks of ours already")
 
 // delete deletes a file in which nothing is left, with what was next to it.
 func (a *Agent) delete(c *Change) error {
+	if now, _ := os.ReadFile(c.File); !bytes.Equal(now, c.After) {
+		return nil // another program wrote it meanwhile
+	}
 	c.Deleted = true
 	errs := []error{os.Remove(c.File)}
 	for _, b := range backups(c.File) {
