@@ -37,6 +37,7 @@ type Suspension struct {
 
 // encoding is an answer on its way into a dialect.
 type encoding struct {
+	dialect     *Dialect
 	spec        *EventSpec
 	out         map[string]any
 	plain       string
@@ -45,7 +46,7 @@ type encoding struct {
 
 // Encode writes an answer in the dialect of an event, and returns what has no form there.
 func (e *Event) Encode(a *Answer) (stdout string, unsupported []string, err error) {
-	enc := &encoding{spec: e.Spec, out: map[string]any{}}
+	enc := &encoding{dialect: e.Dialect, spec: e.Spec, out: map[string]any{}}
 	if a.Stop != nil && a.Deny == nil && e.Spec.Has(FormDeny) && (e.Spec.StopDenies || !e.Spec.Has(FormStop)) {
 		denies := *a // a stop at the gate must not let the call run
 		denies.Deny = a.Stop
@@ -120,7 +121,7 @@ func (enc *encoding) stop(why string) {
 		enc.use(FormStop, "stop", map[string]any{"$stop": why})
 	case enc.spec.Has(FormDeny):
 	case enc.spec.Kind == EventPost && enc.spec.Has(FormReplace):
-		enc.use(FormReplace, "stop", map[string]any{"$output": why, "$text": why})
+		enc.use(FormReplace, "stop", map[string]any{"$output": enc.dialect.resultOf(why), "$text": why})
 	default:
 		enc.unsupported = append(enc.unsupported, "stop")
 	}
@@ -155,6 +156,12 @@ func fill(form any, values map[string]any) any {
 		out := make(map[string]any, len(t))
 		for k := range t {
 			out[k] = fill(t[k], values)
+		}
+		return out
+	case []any:
+		out := make([]any, len(t))
+		for i := range t {
+			out[i] = fill(t[i], values)
 		}
 		return out
 	default:
@@ -199,8 +206,8 @@ func (d *Dialect) PolicyOutput(spec *EventSpec, closed bool, reason string) (std
 	case !closed:
 	case spec.Has(FormDeny):
 		a.Deny = &reason
-	case spec.Has(FormReplace) && d.ResultText:
-		a.Replace, a.ReplaceText = reason, reason
+	case spec.Has(FormReplace) && (d.ResultText || d.Result != nil):
+		a.Replace, a.ReplaceText = d.resultOf(reason), reason
 	case spec.Has(FormStop):
 		a.Stop = &reason
 	}

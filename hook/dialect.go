@@ -72,6 +72,8 @@ type Dialect struct {
 	Oldest string `json:"oldest"`
 	// ResultText means that results are replaced by one text, not in the tool's own shape.
 	ResultText bool `json:"result_text"`
+	// Result is the shape of a result that is one text, where that is not the text itself.
+	Result any `json:"result"`
 	// Compaction is the order of events after a compaction: session_then_post or post_then_session.
 	Compaction string                `json:"compaction"`
 	Events     map[string]*EventSpec `json:"events"`
@@ -156,6 +158,14 @@ func DialectOf(name string) (*Dialect, error) {
 		return d, nil
 	}
 	return nil, fmt.Errorf("hook: there is no dialect %.40q; there are: %s", name, strings.Join(Dialects(), ", "))
+}
+
+// resultOf is a text as a result.
+func (d *Dialect) resultOf(text string) any {
+	if d.Result == nil {
+		return text
+	}
+	return fill(d.Result, map[string]any{"$text": text})
 }
 
 // Event returns an event of the dialect by the agent's name for it.

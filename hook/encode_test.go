@@ -166,3 +166,42 @@ func TestEncode_oneObject(t *testing.T) {
 		}
 	}
 }
+
+// TestPolicy_closed: without plugins a gate that fails closed denies, and a result that can be replaced is withheld, in the shape of
+// the dialect; open events are left alone.
+func TestPolicy_closed(t *testing.T) {
+	t.Parallel()
+	for _, name := range append(hook.Dialects(), "mcp") {
+		d, err := hook.DialectOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for event, spec := range d.Events {
+			if out, ok := d.PolicyOutput(spec, false, "late"); out != d.Noop || !ok {
+				t.Errorf("%s %s, open: %s", name, event, out)
+			}
+			out, ok := d.PolicyOutput(spec, true, "late")
+			if decides := spec.Gate || spec.Has(hook.FormReplace); decides && (!ok || !strings.Contains(out, "late")) {
+				t.Errorf("%s %s, closed: %s", name, event, out)
+			}
+		}
+	}
+	stop := "enough"
+	for dialect, want := range map[string]string{
+		"pi": `{"content":[{"text":"enough","type":"text"}]}`, "mcp": `{"output":{"content":[{"text":"enough","type":"text"}],"isError":true}}`,
+		"codex": `{"decision":"block","reason":"enough"}`,
+	} {
+		d, err := hook.DialectOf(dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range d.Events {
+			if spec.Kind != hook.EventPost {
+				continue
+			}
+			if out, _, err := (&hook.Event{Dialect: d, Spec: spec}).Encode(&hook.Answer{Stop: &stop}); err != nil || out != want {
+				t.Errorf("%s: %v %s", dialect, err, out)
+			}
+		}
+	}
+}

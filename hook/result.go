@@ -88,10 +88,27 @@ func structural(path []string, s string) bool {
 	}
 	switch path[len(path)-1] {
 	case "type", "kind", "mode", "status", "encoding", "language", "resultType":
-		return len(s) <= 32 && !strings.ContainsAny(s, " \n\t=:/+")
+		return label(s)
 	default:
 		return false
 	}
+}
+
+// label reports whether a text can be one of a few words, such as in_progress, utf-8 or SUCCESS. What could be a key or a token is none.
+func label(s string) bool {
+	digits, upper := 0, false
+	for _, c := range s {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'A' && c <= 'Z':
+			upper = true
+		case c >= 'a' && c <= 'z', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return len(s) <= 32 && digits <= 3 && (digits == 0 || !upper)
 }
 
 // content is what plugins get to see.

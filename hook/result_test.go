@@ -50,6 +50,11 @@ func TestReplace_shape(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
 	for name, tc := range map[string]struct{ tool, response, redacted, whole string }{
+		"labels": {
+			"mcp__s__t", `{"status":"hunter2AB","type":"utf-8","mode":"in_progress","kind":"hunter2 hunter2","text":"a long text"}`,
+			`{"status":"[redacted]AB","type":"utf-8","mode":"in_progress","kind":"[redacted] [redacted]","text":"a long text"}`,
+			`{"status":"","type":"utf-8","mode":"in_progress","kind":"GONE","text":""}`,
+		},
 		"shell": {
 			"Bash", `{"stdout":"a hunter2","stderr":"b hunter2","interrupted":false,"isImage":false}`,
 			`{"stdout":"a [redacted]","stderr":"b [redacted]","interrupted":false,"isImage":false}`,

@@ -32,14 +32,19 @@ type Change struct {
 // Changed reports whether the file is another one now.
 func (c *Change) Changed() bool { return c.Deleted || !bytes.Equal(c.Before, c.After) }
 
+// errMeanwhile is a file that an agent, which knows no lock of ours, wrote while it was edited.
+var errMeanwhile = errors.New("another program writes the file at the same time")
+
+// tries is how often an edit begins again because of that.
+const tries = 10
+
 // Edit replaces a file by what edit makes of it. A link is followed, the mode stays, a backup is kept. A file that is
-// not there is empty, and made. With dry nothing is written.
+// not there is empty, and made. With dry nothing is written. Edit is called again when the file changed meanwhile.
 func Edit(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, error) {
 	path, err := followed(path)
 	if err != nil {
 		return nil, err
 	}
-	c := &Change{File: path}
 	if !dry {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // an agent's own folder
 			return nil, fmt.Errorf("install: %w", err)
@@ -51,6 +56,17 @@ func Edit(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, er
 		defer unlock()
 		sweep(path)
 	}
+	for try := 1; ; try++ {
+		c, err := editOnce(path, dry, edit)
+		if !errors.Is(err, errMeanwhile) || try == tries {
+			return c, err
+		}
+	}
+}
+
+// editOnce edits a file unless it changes meanwhile.
+func editOnce(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, error) {
+	c := &Change{File: path}
 	mode := fs.FileMode(0o600)
 	info, err := os.Stat(path)
 	if err == nil {
@@ -77,7 +93,13 @@ func Edit(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, er
 			return nil, err
 		}
 	}
-	return c, write(path, c.After, mode)
+	return c, write(path, c.After, mode, func() error {
+		now, err := os.ReadFile(path)
+		if (err == nil) != there || !bytes.Equal(now, c.Before) {
+			return errMeanwhile
+		}
+		return nil
+	})
 }
 
 // followed is the file that a path leads to. A link to nothing would be replaced by a file.
@@ -122,7 +144,7 @@ const backupMark = ".mortise-"
 // backup keeps a copy, and the newest few of earlier ones.
 func backup(path string, data []byte, mode fs.FileMode) (string, error) {
 	name := path + backupMark + time.Now().UTC().Format("20060102T150405.000000")
-	if err := write(name, data, mode); err != nil {
+	if err := write(name, data, mode, nil); err != nil {
 		return "", err
 	}
 	old := backups(path)
@@ -178,14 +200,17 @@ func sweep(path string) {
 	}
 }
 
-// write replaces a file at once: a crash leaves the old one or the new one.
-func write(path string, data []byte, mode fs.FileMode) error {
+// write replaces a file at once: a crash leaves the old one or the new one. Last is asked when all but that is done.
+func write(path string, data []byte, mode fs.FileMode, last func() error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+temporary+"*")
 	if err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil && last != nil {
+		err = last()
+	}
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

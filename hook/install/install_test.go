@@ -283,6 +283,47 @@ func TestEdit_file(t *testing.T) {
 	}
 }
 
+// TestEdit_meanwhile: what an agent writes to its settings while they are edited is not lost, and the mode stays.
+func TestEdit_meanwhile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "f.json")
+	if err := errors.Join(os.WriteFile(path, []byte("a"), 0o600), os.Chmod(path, 0o640)); err != nil { //nolint:gosec // the mode is what is tested
+		t.Fatal(err)
+	}
+	saves := 0
+	add := func(b []byte) ([]byte, error) {
+		saves++
+		if saves < 4 {
+			return append(b, '+'), os.WriteFile(path, bytes.Repeat([]byte("a"), saves+1), 0o600)
+		}
+		return append(b, '+'), nil
+	}
+	c, err := install.Edit(path, false, add)
+	data, _ := os.ReadFile(path)
+	if info, _ := os.Stat(path); err != nil || string(data) != "aaaa+" || string(c.Before) != "aaaa" || info.Mode().Perm() != 0o640 {
+		t.Errorf("%v %q %+v %v", err, data, c, info.Mode())
+	}
+	always := func(b []byte) ([]byte, error) {
+		saves++
+		return append(b, '+'), os.WriteFile(path, bytes.Repeat([]byte("b"), saves), 0o600)
+	}
+	if _, err := install.Edit(path, false, always); err == nil || !strings.Contains(err.Error(), "at the same time") {
+		t.Errorf("an agent that always writes: %v", err)
+	}
+	appears := filepath.Join(t.TempDir(), "new.json")
+	if _, err := install.Edit(appears, false, func(b []byte) ([]byte, error) {
+		if len(b) == 0 {
+			return []byte("+"), os.WriteFile(appears, []byte("theirs"), 0o600)
+		}
+		return append(b, '+'), nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if data, _ := os.ReadFile(appears); string(data) != "theirs+" {
+		t.Errorf("%q", data)
+	}
+}
+
 // TestEdit_atomic: a reader sees the old file or the new one at any time.
 func TestEdit_atomic(t *testing.T) {
 	t.Parallel()

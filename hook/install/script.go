@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+
+	"github.com/mortise-dev/mortise/hook"
 )
 
 //go:embed shims
@@ -19,8 +21,8 @@ var shims embed.FS
 // ScriptMark is in every extension of ours.
 const ScriptMark = "mortise-shim"
 
-// Script is the extension for an agent without command hooks.
-func (a *Agent) Script(client, profile string, events []string) ([]byte, error) {
+// Script is the extension for an agent without command hooks. An event without an answer of the client is answered as by the policy.
+func (a *Agent) Script(client, profile string, events []string, closed func(*hook.EventSpec) bool) ([]byte, error) {
 	head, err := shims.ReadFile("shims/connect.js")
 	if err != nil {
 		return nil, fmt.Errorf("install: %w", err)
@@ -30,16 +32,21 @@ func (a *Agent) Script(client, profile string, events []string) ([]byte, error) 
 	if err != nil {
 		return nil, fmt.Errorf("install: %w", err)
 	}
-	slices.Sort(events)
-	gates := []string{}
+	type missing struct {
+		Closed bool            `json:"closed"`
+		Answer json.RawMessage `json:"answer"`
+	}
+	answers := map[string]missing{}
 	for _, e := range events {
-		if a.Dialect.Events[e].Gate {
-			gates = append(gates, e)
-		}
+		spec := a.Dialect.Events[e]
+		m := missing{Closed: closed(spec)}
+		answer, _ := a.Dialect.PolicyOutput(spec, m.Closed, "mortise: the hook client "+client+" did not answer; run: mortise hook doctor "+a.Dialect.Name)
+		m.Answer = json.RawMessage(answer)
+		answers[e] = m
 	}
 	out := slices.Concat(head, tail)
 	for mark, v := range map[string]any{
-		"__CLIENT__": client, "__PROFILE__": profile, "__DIALECT__": a.Dialect.Name, "__EVENTS__": events, "__GATES__": gates,
+		"__CLIENT__": client, "__PROFILE__": profile, "__DIALECT__": a.Dialect.Name, "__EVENTS__": answers,
 	} {
 		text, err := json.Marshal(v)
 		if err != nil {
@@ -57,7 +64,7 @@ func (a *Agent) WriteCompanion(file string) error {
 		if _, err := os.Stat(path); err == nil {
 			continue
 		}
-		if err := write(path, []byte(text), 0o644); err != nil {
+		if err := write(path, []byte(text), 0o644, nil); err != nil {
 			return err
 		}
 	}
@@ -120,6 +127,9 @@ var errOurs = errors.New("it has hooks of ours already")
 
 // delete deletes a file in which nothing is left, with what was next to it.
 func (a *Agent) delete(c *Change) error {
+	if now, _ := os.ReadFile(c.File); !bytes.Equal(now, c.After) {
+		return nil // another program wrote it meanwhile
+	}
 	c.Deleted = true
 	errs := []error{os.Remove(c.File)}
 	for _, b := range backups(c.File) {

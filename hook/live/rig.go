@@ -198,7 +198,7 @@ func (r *Rig) install(ctx context.Context) error {
 		return fmt.Errorf("live: %w", err)
 	}
 	if r.dialect.Shim {
-		script, err := r.agent.Script(r.cfg.Client, r.profile(), events)
+		script, err := r.agent.Script(r.cfg.Client, r.profile(), events, l.Program.Closed)
 		if err != nil {
 			return err
 		}

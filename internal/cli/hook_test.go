@@ -127,7 +127,7 @@ func TestHook_install(t *testing.T) { //nolint:paralleltest // it sets the envir
 	if data, _ := os.ReadFile(p.settings); string(data) != before {
 		t.Error("a dry run wrote")
 	}
-	if out := p.run(exit.OK, "hook", "install", "claude"); !strings.Contains(out, "unsupported: replace_result") || !strings.Contains(out, "mortise proxy") {
+	if out := p.run(exit.OK, "hook", "install", "claude"); !strings.Contains(out, "plugins of "+p.config+": guard, redact\n") || !strings.Contains(out, "unsupported: replace_result") || !strings.Contains(out, "mortise proxy") {
 		t.Errorf("what cannot be done is missing: %s", out)
 	}
 	installed, err := os.ReadFile(p.settings)
@@ -186,6 +186,15 @@ func (p *hookPlace) doctor(installed []byte) {
 	if err := os.WriteFile(p.settings, installed, 0o600); err != nil {
 		p.t.Fatal(err)
 	}
+	moved := filepath.Join(p.t.TempDir(), "claude")
+	p.t.Setenv("CLAUDE_CONFIG_DIR", moved)
+	if err := errors.Join(os.Mkdir(moved, 0o700), os.WriteFile(filepath.Join(moved, "settings.json"), []byte(off), 0o600)); err != nil {
+		p.t.Fatal(err)
+	}
+	if out := p.run(exit.OK, "hook", "list"); !strings.Contains(out, "disableAllHooks is set in "+moved) {
+		p.t.Error(out)
+	}
+	p.t.Setenv("CLAUDE_CONFIG_DIR", "")
 	if out := p.run(exit.Run, "hook", "doctor", "qwen"); !strings.Contains(out, "there is no such file") {
 		p.t.Error(out)
 	}

@@ -82,7 +82,7 @@ func (o *installOptions) examine(ctx context.Context) []check.Finding {
 	add("agent", o.checkAgent(ctx))
 	lines, f := o.checkFile()
 	add("settings", f)
-	for _, off := range disabledBy(o.agent.Dialect.Name, o.home, o.project) {
+	for _, off := range o.disabled() {
 		add("switch", check.Failed("take the switch out, or the hooks never run", errors.New(off)))
 	}
 	if o.agent.Dialect.Name == "codex" && len(lines) > 0 {

@@ -156,10 +156,22 @@ func runHookInstall(ctx context.Context, s command.Streams, o *installOptions, a
 		return exit.With(exit.Config, err)
 	}
 	o.report(s.Out, change, events)
+	if !o.dry {
+		fmt.Fprintf(s.Out, "  plugins of %s: %s\n", o.profileOf.config, strings.Join(h.names(), ", "))
+	}
 	if d.Name == "codex" && !o.dry {
 		return o.codexTrust(ctx, s)
 	}
 	return nil
+}
+
+// names are those of the plugins.
+func (h *hookParts) names() []string {
+	out := make([]string, len(h.program.Plugins))
+	for i := range h.program.Plugins {
+		out[i] = h.program.Plugins[i].Name
+	}
+	return out
 }
 
 // prepare makes the folder of the profile with the policy, so that a client knows what to do.
@@ -176,7 +188,7 @@ func (p *hookProfile) prepare(h *hookParts) error {
 // install edits the file.
 func (o *installOptions) install(h *hookParts, events []string) (*install.Change, error) {
 	if o.agent.Dialect.Shim {
-		script, err := o.agent.Script(o.clientP, o.profileOf.dir, events)
+		script, err := o.agent.Script(o.clientP, o.profileOf.dir, events, h.program.Closed)
 		if err != nil {
 			return nil, err
 		}

@@ -129,7 +129,7 @@ func (o *hookOptions) report(ctx context.Context, h *hookParts, name string) *ag
 	if err == nil {
 		out.Version = agentVersion(ctx, path)
 	}
-	out.Disabled = disabledBy(d.Name, i.home, i.project)
+	out.Disabled = i.disabled()
 	_, missing := h.known(d, out.Version, h.wanted(d))
 	for _, g := range append(missing, h.gaps(d)...) {
 		out.Unsupported = append(out.Unsupported, g.text)
@@ -185,13 +185,20 @@ func agentVersion(ctx context.Context, path string) string {
 	return term.Clip(term.OneLine(first), 60)
 }
 
-// disabledBy lists switches of an agent that turn hooks off.
-func disabledBy(agent, home, project string) []string {
+// disabled lists switches of the agent that turn hooks off.
+func (o *installOptions) disabled() []string {
+	if o.agent.Dialect.Name != "claude" {
+		return nil
+	}
+	files := []string{
+		o.agent.File(install.ScopeUser, os.Getenv, o.home, o.project), o.agent.File(install.ScopeProject, os.Getenv, o.home, o.project),
+		filepath.Join(o.project, ".claude", "settings.local.json"),
+	}
+	for _, managed := range []string{"/etc/claude-code", "/Library/Application Support/ClaudeCode"} {
+		parts, _ := filepath.Glob(filepath.Join(managed, "managed-settings.d", "*.json"))
+		files = append(append(files, filepath.Join(managed, "managed-settings.json")), parts...)
+	}
 	var out []string
-	files := map[string][]string{"claude": {
-		"/etc/claude-code/managed-settings.json", filepath.Join(home, ".claude", "settings.json"),
-		filepath.Join(project, ".claude", "settings.json"), filepath.Join(project, ".claude", "settings.local.json"),
-	}}[agent]
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {
