@@ -42,13 +42,14 @@ func TestShim(t *testing.T) {
 	}
 	dir := t.TempDir()
 	driver, dies, prints := filepath.Join(dir, "driver.mjs"), filepath.Join(dir, "dies"), filepath.Join(dir, "prints")
-	for path, text := range map[string]string{driver: shimDriver, dies: "#!/bin/sh\nkill -9 $$\n", prints: "#!/bin/sh\ncat >/dev/null\necho words\n"} {
+	unknowing := filepath.Join(dir, "unknowing") // as without a policy file
+	for path, text := range map[string]string{driver: shimDriver, dies: "#!/bin/sh\nkill -9 $$\n", prints: "#!/bin/sh\ncat >/dev/null\necho words\n", unknowing: "#!/bin/sh\n[ \"$4\" != closed ]\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is executed
 			t.Fatal(err)
 		}
 	}
 	for name, events := range map[string][]string{"pi": {"tool_call", "tool_result"}, "opencode": {"tool.execute.before", "tool.execute.after"}} {
-		for _, client := range []string{filepath.Join(dir, "missing"), dies, prints} {
+		for _, client := range []string{filepath.Join(dir, "missing"), dies, prints, unknowing} {
 			for _, closed := range []bool{true, false} {
 				script, err := agent(t, name).Script(client, profile, events, func(*hook.EventSpec) bool { return closed })
 				if err != nil {

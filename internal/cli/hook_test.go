@@ -233,6 +233,57 @@ func TestHook_moved(t *testing.T) { //nolint:paralleltest // it sets the environ
 	}
 }
 
+// TestHook_missing: a plugin that came into the config after install, or fails closed since, is not asked as it should be until
+// install is executed again; list and doctor say so.
+func TestHook_missing(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	both, err := os.ReadFile(p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(data []byte) {
+		if err := os.WriteFile(p.config, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(both[:bytes.LastIndex(both, []byte("  - {name: redact"))])
+	for _, agent := range []string{"claude", "pi"} {
+		p.run(exit.OK, "hook", "install", agent)
+	}
+	if out := p.run(exit.OK, "hook", "list"); strings.Contains(out, "MISSING") {
+		t.Error(out)
+	}
+	write(both)
+	if out := p.run(exit.OK, "hook", "list"); !strings.Contains(out, "MISSING      PostToolUse, PostToolUseFailure; mortise hook install claude") {
+		t.Error(out)
+	}
+	if out := p.run(exit.Run, "hook", "doctor", "claude"); !strings.Contains(out, "the plugins want PostToolUse, PostToolUseFailure, which is not registered") {
+		t.Error(out)
+	}
+	if out := p.run(exit.Run, "hook", "doctor", "pi"); !strings.Contains(out, "the extension is not the one") {
+		t.Error(out)
+	}
+	p.run(exit.OK, "hook", "install", "claude")
+	p.run(exit.OK, "hook", "install", "pi")
+	p.run(exit.OK, "hook", "doctor", "claude")
+	p.run(exit.OK, "hook", "doctor", "pi")
+	data, err := os.ReadFile(p.settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := regexp.MustCompile(` closed \|\| [^"]*`).ReplaceAll(data, nil)
+	if err := os.WriteFile(p.settings, open, 0o600); err != nil || bytes.Equal(open, data) {
+		t.Fatal(err)
+	}
+	if out := p.run(exit.Run, "hook", "doctor", "claude"); !strings.Contains(out, "the plugins want PreToolUse, which") {
+		t.Error(out)
+	}
+	write([]byte("version: 1\nplugins: [{name: x, module: none.wasm}]\n"))
+	if out := p.run(exit.Run, "hook", "doctor", "claude"); !strings.Contains(out, "fail  plugins") {
+		t.Error(out)
+	}
+}
+
 // TestHook_trust: --trust has Codex trust the lines that install wrote and no other, although it has them in it.
 func TestHook_trust(t *testing.T) {
 	p := newHookPlace(t)

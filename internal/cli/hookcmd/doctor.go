@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +83,9 @@ func (o *installOptions) examine(ctx context.Context) []check.Finding {
 	add("agent", o.checkAgent(ctx))
 	lines, f := o.checkFile()
 	add("settings", f)
+	if f.State != check.Fail {
+		add("plugins", o.checkPlugins(ctx, lines))
+	}
 	for _, off := range o.disabled() {
 		add("switch", check.Failed("take the switch out, or the hooks never run", errors.New(off)))
 	}
@@ -98,6 +102,25 @@ func (o *installOptions) examine(ctx context.Context) []check.Finding {
 	}
 	add("events", o.checkEvents())
 	return out
+}
+
+// checkPlugins loads the plugins, and compares what they want with what is registered.
+func (o *installOptions) checkPlugins(ctx context.Context, lines []install.Found) check.Finding {
+	h, err := o.profileOf.load(ctx, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		return check.Failed("correct "+o.profileOf.config, err)
+	}
+	defer h.Close(context.WithoutCancel(ctx))
+	hint := "mortise hook install " + o.agent.Dialect.Name
+	if o.agent.Dialect.Shim {
+		script, err := o.agent.Script(o.clientP, o.profileOf.dir, h.wanted(o.agent.Dialect), h.program.Closed)
+		if now, failed := os.ReadFile(o.file()); err == nil && failed == nil && !bytes.Equal(now, script) {
+			return check.Failed(hint, errors.New("the extension is not the one that these plugins need"))
+		}
+	} else if missing := o.missing(h, o.version(ctx), lines); len(missing) > 0 {
+		return check.Failed(hint, fmt.Errorf("the plugins want %s, which is not registered as they need it", strings.Join(missing, ", ")))
+	}
+	return check.Fine("%s", strings.Join(h.names(), ", "))
 }
 
 // checkEvents sums up what came of the agent's events so far.

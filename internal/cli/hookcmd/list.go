@@ -31,6 +31,8 @@ type agentReport struct {
 	Version string `json:"version,omitempty"`
 	// Events are registered ones of this profile, by file.
 	Events map[string][]string `json:"events"`
+	// Missing are events that the plugins want and that are not registered as they should be, since the config is another one now.
+	Missing []string `json:"missing,omitempty"`
 	// Foreign are hooks of others on the same events; they still run alongside ours.
 	Foreign []string `json:"foreign,omitempty"`
 	// Disabled are switches that turn hooks off. Trust is Codex's.
@@ -118,9 +120,10 @@ func (o *hookOptions) report(ctx context.Context, h *hookParts, name string) *ag
 	}
 	d := i.agent.Dialect
 	out := &agentReport{Agent: d.Name, Events: map[string][]string{}}
+	var found []install.Found
 	for _, scope := range []install.Scope{install.ScopeUser, install.ScopeProject} {
 		i.scope = string(scope)
-		out.read(&i)
+		found = append(found, out.read(&i)...)
 	}
 	path, err := exec.LookPath(i.agent.Command)
 	if err != nil && len(out.Events) == 0 {
@@ -130,6 +133,9 @@ func (o *hookOptions) report(ctx context.Context, h *hookParts, name string) *ag
 		out.Version = agentVersion(ctx, path)
 	}
 	out.Disabled = i.disabled()
+	if len(found) > 0 {
+		out.Missing = i.missing(h, out.Version, found)
+	}
 	_, missing := h.known(d, out.Version, h.wanted(d))
 	for _, g := range append(missing, h.gaps(d)...) {
 		out.Unsupported = append(out.Unsupported, g.text)
@@ -140,18 +146,30 @@ func (o *hookOptions) report(ctx context.Context, h *hookParts, name string) *ag
 	return out
 }
 
-// read adds the hooks of a file.
-func (a *agentReport) read(i *installOptions) {
+// missing are the events whose registered lines are not what an install would write.
+func (o *installOptions) missing(h *hookParts, version string, found []install.Found) []string {
+	events, _ := h.known(o.agent.Dialect, version, h.wanted(o.agent.Dialect))
+	var out []string
+	for _, e := range install.Entries(o.agent.Dialect, found[0].Client, o.profileOf.dir, events, h.program.Closed) {
+		if !slices.ContainsFunc(found, func(f install.Found) bool { return f.Event == e.Event && f.Command == e.Line }) {
+			out = append(out, e.Event)
+		}
+	}
+	return out
+}
+
+// read adds the hooks of a file, and returns those that are ours.
+func (a *agentReport) read(i *installOptions) (ours []install.Found) {
 	path := i.file()
 	data, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return
+		return nil
 	case err == nil && i.agent.Dialect.Shim:
 		if strings.Contains(string(data), install.ScriptMark) {
 			a.Events[path] = []string{"extension"}
 		}
-		return
+		return nil
 	}
 	var found []install.Found
 	if err == nil {
@@ -159,11 +177,12 @@ func (a *agentReport) read(i *installOptions) {
 	}
 	if err != nil {
 		a.Error = fmt.Sprintf("%s: %s", path, exit.Text(err))
-		return
+		return nil
 	}
 	for _, f := range found {
 		if f.Ours {
 			a.Events[path] = append(a.Events[path], f.Event)
+			ours = append(ours, f)
 		}
 	}
 	for _, f := range found {
@@ -171,6 +190,7 @@ func (a *agentReport) read(i *installOptions) {
 			a.Foreign = append(a.Foreign, fmt.Sprintf("%s: %s", f.Event, term.Clip(term.OneLine(f.Command), 100)))
 		}
 	}
+	return ours
 }
 
 // agentVersion asks an agent for its version.
@@ -234,6 +254,9 @@ func (r *hookReport) print(out io.Writer) {
 		}
 		if len(a.Events) == 0 {
 			line("registered", "no; mortise hook install "+a.Agent)
+		}
+		if len(a.Missing) > 0 {
+			line("MISSING", strings.Join(a.Missing, ", ")+"; mortise hook install "+a.Agent)
 		}
 		line("trust", a.Trust)
 		line("OFF", a.Disabled...)
