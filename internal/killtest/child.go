@@ -26,6 +26,9 @@ type Life struct {
 // several goroutines, if it likes.
 type Work func(ctx context.Context, l Life, say func(words ...any)) error
 
+// Variable is what makes a process a child of a kind, for its environment: of a test that starts processes in its own way.
+func Variable(kind string, l Life) string { return environment + kind + "=" + l.String() }
+
 // Child makes this process a child of [Run], if it was started as one of that kind, and does not return
 // then.
 func Child(kind string, work Work) {

@@ -33,7 +33,7 @@ func Start(t *testing.T, kind string, l Life) *Process {
 		return nil
 	}
 	p := &Process{t: t, cmd: exec.CommandContext(t.Context(), self, "-test.run=^$")}
-	p.cmd.Env = append(os.Environ(), environment+kind+"="+l.String())
+	p.cmd.Env = append(os.Environ(), Variable(kind, l))
 	p.cmd.Stderr = &p.trouble
 	alive, err := p.cmd.StdinPipe()
 	if err != nil {

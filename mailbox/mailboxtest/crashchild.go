@@ -25,6 +25,12 @@ const (
 	crashLease      = time.Second
 )
 
+// CrashVariable makes a process a child of [TestCrash] on the store of a name, for its environment: of a test that starts processes in
+// its own way.
+func CrashVariable(name string) string {
+	return killtest.Variable(crashKind, killtest.Life{Name: name})
+}
+
 // CrashChild makes this process a child of [TestCrash], if it was started as one, and does not
 // return then. Call it first in TestMain.
 func CrashChild(open OpenFunc) {

@@ -25,9 +25,7 @@ import (
 const (
 	serverEnv = "MORTISE_TEST_NATS_SERVER"
 	workerEnv = "MORTISE_TEST_NATS_WORKER"
-	// suiteEnv makes it a child of the suite, too.
-	suiteEnv = "MORTISE_TEST_MAILBOX_CRASH"
-	// suiteThreads is how many threads those have.
+	// suiteThreads is how many threads children of the suite have: a worker is one, too.
 	suiteThreads = 6
 )
 

@@ -183,7 +183,7 @@ func (c *servers) work() error {
 }
 
 func (c *servers) startWorker(i int) *child {
-	return startChild(c.t, c.hosts[i], func(line string) { c.said.record(i, line) }, workerEnv+"="+c.name(), suiteEnv+"="+c.name())
+	return startChild(c.t, c.hosts[i], func(line string) { c.said.record(i, line) }, workerEnv+"="+c.name(), mailboxtest.CrashVariable(c.name()))
 }
 
 func (c *servers) startServer(i int) *child {
