@@ -156,7 +156,7 @@ func firmBody(word string) background.Body {
 	}
 }
 
-// agentCrashChild is an agent at work until it is killed. It says which tasks were
+// agentCrashChild is an agent at work until it is killed. It prints which tasks were
 // started and which of their ends were acknowledged.
 func agentCrashChild(ctx context.Context, l killtest.Life, say func(words ...any)) error {
 	var f *firm

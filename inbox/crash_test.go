@@ -21,7 +21,7 @@ import (
 // crashes is how often the child is killed.
 const crashes = 100
 
-// crashChild runs tasks on a file until it is killed, and says what was accepted, delivered and acknowledged.
+// crashChild runs tasks on a file until it is killed, and prints what was accepted, delivered and acknowledged.
 func crashChild(ctx context.Context, l killtest.Life, say func(words ...any)) error {
 	store, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: l.Name})
 	if err != nil {

@@ -58,8 +58,11 @@ func Edit(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, er
 	}
 	for try := 1; ; try++ {
 		c, err := editOnce(path, dry, edit)
-		if !errors.Is(err, errMeanwhile) || try == tries {
+		switch {
+		case !errors.Is(err, errMeanwhile):
 			return c, err
+		case try == tries:
+			return nil, fmt.Errorf("install: %s: %w; end the agent and try again", path, errMeanwhile)
 		}
 	}
 }
@@ -93,13 +96,20 @@ func editOnce(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change
 			return nil, err
 		}
 	}
-	return c, write(path, c.After, mode, func() error {
+	err = write(path, c.After, mode, func() error {
 		now, err := os.ReadFile(path)
 		if (err == nil) != there || !bytes.Equal(now, c.Before) {
 			return errMeanwhile
 		}
 		return nil
 	})
+	switch {
+	case err == nil:
+		prune(path)
+	case c.Backup != "":
+		err = errors.Join(err, os.Remove(c.Backup)) // of what is not replaced
+	}
+	return c, err
 }
 
 // followed is the file that a path leads to. A link to nothing would be replaced by a file.
@@ -141,17 +151,21 @@ func current(f *os.File, path string) bool {
 
 const backupMark = ".mortise-"
 
-// backup keeps a copy, and the newest few of earlier ones.
+// backup keeps a copy.
 func backup(path string, data []byte, mode fs.FileMode) (string, error) {
 	name := path + backupMark + time.Now().UTC().Format("20060102T150405.000000")
 	if err := write(name, data, mode, nil); err != nil {
 		return "", err
 	}
+	return name, nil
+}
+
+// prune leaves the newest few of the backups: when a file was replaced, as an edit that begins again must not take those of before.
+func prune(path string) {
 	old := backups(path)
 	for _, b := range old[:max(0, len(old)-backupsKept)] {
 		_ = os.Remove(b)
 	}
-	return name, nil
 }
 
 // backups of a file, the oldest first.

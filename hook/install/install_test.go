@@ -307,8 +307,11 @@ func TestEdit_meanwhile(t *testing.T) {
 		saves++
 		return append(b, '+'), os.WriteFile(path, bytes.Repeat([]byte("b"), saves), 0o600)
 	}
-	if _, err := install.Edit(path, false, always); err == nil || !strings.Contains(err.Error(), "at the same time") {
+	if _, err := install.Edit(path, false, always); err == nil || !strings.Contains(err.Error(), path+": another program writes the file at the same time") {
 		t.Errorf("an agent that always writes: %v", err)
+	}
+	if kept, _ := filepath.Glob(path + ".mortise-2*"); len(kept) != 1 { // edits that began again must not take the place of what was before
+		t.Errorf("the backups are %q", kept)
 	}
 	appears := filepath.Join(t.TempDir(), "new.json")
 	if _, err := install.Edit(appears, false, func(b []byte) ([]byte, error) {

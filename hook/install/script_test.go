@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/hook"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // shimDriver calls an extension as its agent does, for one call, and prints what comes of it.
@@ -38,7 +39,7 @@ func TestShim(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("SKIPPED: node is not installed")
+		testskip.Missing(t, "node is not installed (Debian: apt-get install nodejs)")
 	}
 	dir := t.TempDir()
 	driver, dies, prints := filepath.Join(dir, "driver.mjs"), filepath.Join(dir, "dies"), filepath.Join(dir, "prints")

@@ -53,7 +53,7 @@ func OpenGranted(cfg *Setup) (Models, error) {
 	names := map[string]bool{}
 	for _, g := range grants {
 		for _, name := range g.Model {
-			if _, ok := cfg.Models[name]; ok { // the grant itself says what is wrong
+			if _, ok := cfg.Models[name]; ok { // an unknown name is an error of the grant
 				names[name] = true
 			}
 		}

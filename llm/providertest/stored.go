@@ -128,7 +128,7 @@ func outputItems(output []any) (out rsItems) {
 	return out
 }
 
-// discard is where an answer goes that nobody waits for.
+// discard is a response that nobody reads.
 type discard struct{ header http.Header }
 
 // Header implements http.ResponseWriter.
@@ -157,7 +157,11 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, p *protocol, a *a
 		defer cancel()
 		s.keep(a, rsObject(a, "in_progress", []any{}), nil, "in_progress")
 		func() {
-			defer func() { _ = recover() }() // an answer that breaks off
+			defer func() {
+				if v := recover(); v != nil && v != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
+					panic(v)
+				}
+			}()
 			s.play(discard{http.Header{}}, r.Clone(ctx), p, a, body)
 		}()
 		s.mu.Lock()

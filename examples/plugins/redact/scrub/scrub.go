@@ -139,7 +139,7 @@ type scanner struct {
 const (
 	classSign  uint8 = 1 << iota // a configured word, or the sign after the name of a credential
 	classBlock                   // a key block, if the next byte fits
-	classToken                   // a token or the name of a header, if the next byte fits and no word goes on here
+	classToken                   // a token or the name of a header, if the next byte fits and a word begins here
 	classWord                    // any word
 )
 
@@ -150,7 +150,7 @@ type tables struct {
 	// after is what may begin after it: usually, and near an AWS access key, where any word may be the secret.
 	after, near [256]uint8
 	// Two bytes begin a token or a block if first of one and second of the other have a bit in common.
-	first, second [256]uint16
+	first, second [256]uint32
 }
 
 var bytewise = newTables()
@@ -172,10 +172,10 @@ func newTables() (t tables) {
 	return t
 }
 
-// begin notes two bytes that something begins with. Of first bytes there are at most 16.
+// begin notes two bytes that something begins with. Of first bytes there are at most 32.
 func (t *tables) begin(one, two byte) {
 	if t.first[one] == 0 {
-		used := uint16(0)
+		used := uint32(0)
 		for _, bit := range &t.first {
 			used |= bit
 		}
