@@ -217,19 +217,16 @@ func TestTransitions(t *testing.T) {
 			}
 		}
 	}
-	for _, end := range []agent.Termination{
-		{Type: agent.NaturalEnd},
-		{Type: agent.Cancelled},
-		{Type: agent.Suspended},
-		{Type: agent.Failed},
-		{Type: agent.Stopped, Code: "max_rounds"},
-		{Type: agent.Blocked, Detail: "no: never"},
+	for want, end := range map[string]agent.Termination{
+		"natural":            {Type: agent.NaturalEnd},
+		"cancelled":          {Type: agent.Cancelled},
+		"suspended":          {Type: agent.Suspended},
+		"error":              {Type: agent.Failed},
+		"stopped:max_rounds": {Type: agent.Stopped, Code: "max_rounds"},
+		"blocked:no: never":  {Type: agent.Blocked, Detail: "no: never"},
 	} {
-		if got := agent.ParseReason(end.Reason()); got != end {
-			t.Errorf("%q is read as %+v", end.Reason(), got)
+		if got := end.Reason(); got != want {
+			t.Errorf("%+v is worded %q, want %q", end, got, want)
 		}
-	}
-	if got := agent.ParseReason("odd"); got.Type != agent.Failed || got.Detail != "odd" {
-		t.Errorf("an unknown reason is read as %+v", got)
 	}
 }

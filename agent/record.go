@@ -175,25 +175,3 @@ func (t Termination) Reason() string {
 		return string(t.Type)
 	}
 }
-
-// ParseReason is the reverse of [Termination.Reason]. A text that it does not know
-// is a failure with that text as its detail.
-func ParseReason(s string) Termination {
-	kind, rest, _ := strings.Cut(s, ":")
-	switch kind {
-	case "natural":
-		return Termination{Type: NaturalEnd}
-	case "cancelled":
-		return Termination{Type: Cancelled}
-	case suspendedText:
-		return Termination{Type: Suspended}
-	case "stopped":
-		return Termination{Type: Stopped, Code: rest}
-	case "blocked":
-		return Termination{Type: Blocked, Detail: rest}
-	case "error":
-		return Termination{Type: Failed, Detail: rest}
-	default:
-		return Termination{Type: Failed, Detail: s}
-	}
-}

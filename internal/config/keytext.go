@@ -141,7 +141,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"PriceConfig.CacheRead":    "Input tokens from the provider's cache.",
 	"PriceConfig.CacheWrite":   "Input tokens written to the provider's cache.",
 	"RetryConfig.Max":          "How often a request is repeated. Default: 2.",
-	"RetryConfig.Fallbacks":    "Other models of the provider, tried in this order.",
+	"RetryConfig.Fallbacks":    "Other models of the provider, tried in this order. A model that failed five times in a row is passed over for 30 seconds.",
 
 	"LiveAgentConfig.Model":           "A key of models.",
 	"LiveAgentConfig.SystemPrompt":    "System prompt.",

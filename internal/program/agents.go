@@ -26,7 +26,7 @@ func liveAgents(cfg *Setup, plugins agent.Tools, servers servers) (map[string]mo
 			Model: model.Model, ModelName: model.Cfg.Name, SystemPrompt: prompt, Plugins: a.Plugins, Background: a.Background,
 			Tools: agent.LayerTools(plugins, servers.of(a.MCP)), MaxRounds: a.MaxRounds, ToolTimeout: time.Duration(a.ToolTimeout),
 			Override: a.Override(), Cost: model.cost, Stop: a.Stop(),
-			Retry: llm.Retry{MaxRetries: model.Cfg.Retry.Max, FallbackModels: model.Cfg.Retry.Fallbacks},
+			Retry: llm.Retry{MaxRetries: model.Cfg.Retry.Max, FallbackModels: model.Cfg.Retry.Fallbacks}, Breaker: model.breaker,
 		}
 	}
 	return out, nil

@@ -33,6 +33,8 @@ type OpenModel struct {
 	cost func(model string, u abi.Usage) float64
 	// observe receives what modules ask; may be nil.
 	observe llm.Observe
+	// breaker is all runs', nil for a model without fallbacks.
+	breaker *llm.Breaker
 }
 
 // OpenModels makes the models of the config. It connects to nothing.
@@ -84,7 +86,13 @@ func openModels(cfg *Setup, names []string) (Models, error) {
 			errs = append(errs, fmt.Errorf("config: models.%.64s: %w", name, err))
 			continue
 		}
-		out[name] = OpenModel{Model: m, Cfg: cfg.Models[name], Key: key, cost: cost, observe: billed(cfg.observe)}
+		open := OpenModel{Model: m, Cfg: cfg.Models[name], Key: key, cost: cost, observe: billed(cfg.observe)}
+		if len(open.Cfg.Retry.Fallbacks) > 0 {
+			if open.breaker, err = llm.NewBreaker(llm.BreakerConfig{}); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		out[name] = open
 	}
 	return out, errors.Join(errs...)
 }
