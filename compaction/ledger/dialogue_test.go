@@ -59,7 +59,7 @@ func TestAmounts(t *testing.T) {
 	lists := ""
 	for budget := 400; budget <= 1000; budget += 50 {
 		text := s.render(budget)
-		lists += strings.ReplaceAll(part(text, "Named most")+part(text, "Who spoke of what")+part(text, "Other names"), "\n", " ") + " "
+		lists += strings.ReplaceAll(part(text, "Named most")+part(text, "Spoken of, in order")+part(text, "Other names"), "\n", " ") + " "
 	}
 	has(t, lists, "21 Straßen ", "22 EUR ", "23 km ", "27 € ", "28€ ", "May 29 ", "32 GB ", " Kattegat ")
 	lacks(t, lists, "The 24", "24 of", "25 to", "26 the", "But 31", "31 in", "Kattegat’")
@@ -70,7 +70,7 @@ func TestAmounts(t *testing.T) {
 func TestListsOfNames(t *testing.T) {
 	t.Parallel()
 	text := meeting().render(560)
-	lists := part(text, "Named most") + part(text, "Who spoke of what") + part(text, "Other names")
+	lists := part(text, "Named most") + part(text, "Spoken of, in order") + part(text, "Other names")
 	has(t, lists, "Nordhavn", "Kattegat", "£24 million", "March 31", "300 euros")
 	lacks(t, lists, "office—", "House—", "I'll", "We've", " fifty", " two", "Nordhavn's")
 }

@@ -37,7 +37,7 @@ const (
 	secStatement = "Said, word for word"
 	secUser      = "The user said"
 	secSubjects  = "Named most"
-	secSpeakers  = "Who spoke of what"
+	secCourse    = "Spoken of, in order"
 	secNames     = "Other names"
 	secBefore    = "From a summary of what came before the log"
 )

@@ -5,6 +5,7 @@ package keeper
 import (
 	"math/bits"
 	"slices"
+	"strings"
 
 	abi "github.com/mortise-dev/mortise/sdk/go"
 )
@@ -22,7 +23,7 @@ const (
 // that come up often count more: what a meeting is about comes back. What one person tells an agent comes up once.
 const (
 	meetingPeople = 3
-	meetingPart   = 0.7 // of the room: the rest lists who spoke of what
+	meetingPart   = 0.7 // of the room: the rest lists what was spoken of
 )
 
 func isPerson(by string) bool { return by != string(abi.RoleUser) && by != string(abi.RoleAssistant) }
@@ -61,7 +62,7 @@ func (p *page) unasked() bool {
 }
 
 // dialogue is what is shown of a conversation without tools: what was said, and of a meeting the names that come up
-// most and who spoke of what.
+// most and its course.
 func (p *page) dialogue() {
 	p.section(secSteps, p.share.steps, p.steps())
 	list := p.s.Talk.Statements
@@ -100,7 +101,7 @@ func (p *page) dialogue() {
 	p.said(all)
 	if meeting {
 		p.section(secSubjects, 1, x.subjects())
-		p.section(secSpeakers, 1, p.speakers(x, all))
+		p.section(secCourse, 1, p.course(x, all))
 	}
 	p.lex = x
 }
@@ -195,98 +196,166 @@ func (x *lexicon) byCount() []int {
 	return x.names
 }
 
-// speaker is a participant of a meeting.
-type speaker struct {
-	by                 string
-	first, last, bytes int
-	said               []int // the places of the statements
-}
+// A meeting is shown as stretches of about the same length, one behind the other.
+const (
+	stretchRoom   = 320 // bytes of a page for each
+	maxStretches  = 24
+	topicRoom     = 80 // of these, for words that are the stretch's more than the meeting's
+	stretchVoices = 3  // those that spoke most are named
+)
 
-// speakers lists who spoke of what: the words that a speaker used more than the others, and names that the page does
-// not hold yet. Who spoke more has more room. All are the statements.
-func (p *page) speakers(x *lexicon, all []candidate) []string {
-	by, total := map[string]*speaker{}, 0
-	var list []*speaker
-	var q *speaker
-	for i := range p.s.Talk.Statements {
-		t := &p.s.Talk.Statements[i]
-		if q == nil || q.by != t.By {
-			q = by[t.By]
-		}
-		if q == nil {
-			q = &speaker{by: t.By, first: t.Message}
-			by[t.By], list = q, append(list, q)
-		}
-		q.last, q.bytes, total = t.Message, q.bytes+len(t.Text), total+len(t.Text)
-		q.said = append(q.said, i)
+// course lists what was spoken of, in order: for each stretch who spoke most, its topics, then names that the page does not
+// hold yet and words that come up often. All are the statements.
+func (p *page) course(x *lexicon, all []candidate) []string {
+	list := p.s.Talk.Statements
+	size := 0
+	for i := range list {
+		size += len(list[i].Text)
 	}
-	slices.SortStableFunc(list, func(a, b *speaker) int { return b.bytes - a.bytes })
-	room := p.limit - len(p.b) - len(secSpeakers) - 8
+	room := p.limit - len(p.b) - len(secCourse) - 8
+	left := max(1, min(room/stretchRoom, maxStretches))
 	z := scores{counts: make([]int, len(x.weight)), given: make([]bool, len(x.weight))}
 	var out []string
-	for _, q := range list {
-		part := room * q.bytes / total
-		line := []byte("- " + clean(q.by) + " (" + at(q.first) + " to " + at(q.last) + "):")
-		n := len(line)
-		if n >= part {
-			continue
+	for from := 0; from < len(list) && left > 0; left-- {
+		to := stretchEnd(list, from, size/left)
+		part := room / left
+		line := p.stretch(x, &z, list, all, from, to, part)
+		for i := range list[from:to] {
+			size -= len(list[from+i].Text)
 		}
-		for words := z.words(x, all, q.said); len(words) > 0; {
-			w := words.pop().at
-			if len(line)+len(x.label[w])+2 > part {
-				break
-			}
-			line = append(append(line, ' '), x.label[w]...)
-			z.given[w], x.seen[w] = true, true
-		}
-		if len(line) > n {
-			out = append(out, string(line))
+		if from = to; line != "" {
+			out = append(out, line)
+			room -= len(line) + 1
 		}
 	}
 	return out
 }
 
-// Weights of a speaker's words.
+// stretchEnd is where a stretch of about so many bytes ends that begins at a place: behind a message.
+func stretchEnd(list []abi.LedgerText, from, size int) int {
+	to := from
+	for n := 0; to < len(list) && (n < size || to > from && list[to].Message == list[to-1].Message); to++ {
+		n += len(list[to].Text)
+	}
+	return max(to, from+1)
+}
+
+// stretch is the line of the statements from one place to before another one, in at most so many bytes, empty for none.
+func (p *page) stretch(x *lexicon, z *scores, list []abi.LedgerText, all []candidate, from, to, most int) string {
+	line := []byte("- " + at(list[from].Message) + " to " + at(list[to-1].Message) + " " + strings.Join(loudest(list[from:to]), ", ") + ":")
+	head := len(line)
+	add := func(words offers, most int) {
+		for len(words) > 0 {
+			w := words.pop().at
+			if len(line)+len(x.label[w])+1 > most {
+				return
+			}
+			line = append(append(line, ' '), x.label[w]...)
+			z.given[w], x.seen[w] = true, true
+		}
+	}
+	z.count(all[from:to])
+	add(z.topics(x), head+min(topicRoom, (most-head)/2))
+	topics := len(line)
+	add(z.words(x), most-len(";\n"))
+	z.reset()
+	switch {
+	case len(line) == head:
+		return ""
+	case topics > head && len(line) > topics:
+		line = slices.Insert(line, topics, ';')
+	}
+	return string(line)
+}
+
+// loudest are the few that said most.
+func loudest(list []abi.LedgerText) []string {
+	said := map[string]int{}
+	var by []string
+	for i := range list {
+		name := clean(list[i].By)
+		if said[name] == 0 {
+			by = append(by, name)
+		}
+		said[name] += len(list[i].Text)
+	}
+	slices.SortStableFunc(by, func(a, b string) int { return said[b] - said[a] })
+	return by[:min(len(by), stretchVoices)]
+}
+
+// Weights of a stretch's words.
 const (
-	newName   = 10  // a name that the page does not hold
-	givenPart = 0.3 // a word that another speaker has
+	newName   = 20  // a name that the page does not hold
+	givenPart = 0.3 // a word that another stretch has
+	ownPart   = .34 // of the times that a word occurs, for a topic
 )
 
-// scores are those of the words of one speaker after the other.
+// scores are those of the words of one stretch after the other.
 type scores struct {
-	counts []int // zero between two speakers
+	counts []int // zero between two stretches
 	given  []bool
 	held   []int
 	order  offers
 }
 
-// words are those of a speaker, given the statements, the ones that stand out first.
-func (z *scores) words(x *lexicon, all []candidate, said []int) offers {
-	z.held, z.order = z.held[:0], z.order[:0]
-	for _, i := range said {
-		for _, w := range all[i].words {
+// count counts the words of statements.
+func (z *scores) count(list []candidate) {
+	for i := range list {
+		for _, w := range list[i].words {
 			if z.counts[w] == 0 {
 				z.held = append(z.held, w)
 			}
 			z.counts[w]++
 		}
 	}
+}
+
+func (z *scores) reset() {
 	for _, w := range z.held {
-		n := z.counts[w]
 		z.counts[w] = 0
-		isNew := x.listed(w) && !x.seen[w]
-		if n < 2 && !isNew || x.kinds[w] == abi.WordBareNumber {
+	}
+	z.held = z.held[:0]
+}
+
+// offer are the words that have a score, the best first.
+func (z *scores) offer(x *lexicon, score func(w int, n, own float64) float64) offers {
+	z.order = z.order[:0]
+	for _, w := range z.held {
+		if x.kinds[w] == abi.WordBareNumber {
 			continue
 		}
-		score := float64(n) * (.5 + float64(n)/float64(x.count[w]))
-		switch {
-		case z.given[w]:
-			score *= givenPart
-		case isNew:
-			score *= newName
+		n := float64(z.counts[w])
+		if v := score(w, n, n/float64(x.count[w])); v > 0 {
+			z.order = append(z.order, offer{v, w})
 		}
-		z.order = append(z.order, offer{score, w})
 	}
 	z.order.order()
 	return z.order
+}
+
+// topics are the words that come up in the stretch more than elsewhere.
+func (z *scores) topics(x *lexicon) offers {
+	return z.offer(x, func(w int, n, own float64) float64 {
+		if n < 2 || own < ownPart || z.given[w] {
+			return 0
+		}
+		return n * own
+	})
+}
+
+// words are those that stand out.
+func (z *scores) words(x *lexicon) offers {
+	return z.offer(x, func(w int, n, own float64) float64 {
+		isNew := x.listed(w) && !x.seen[w]
+		score := n * (.5 + own)
+		switch {
+		case n < 2 && !isNew:
+			return 0
+		case z.given[w]:
+			return score * givenPart
+		case isNew:
+			return score * newName
+		}
+		return score
+	})
 }
