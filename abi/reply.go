@@ -181,7 +181,7 @@ const (
 // GateDecision answers the tool gate.
 type GateDecision struct {
 	Action GateAction `json:"action"`
-	// Reason is shown to the model and recorded.
+	// Reason is recorded, and shown to a model that goes on: a block ends a run of Mortise's own.
 	Reason string `json:"reason,omitempty"`
 	// Ticket belongs to suspend.
 	Ticket *SuspendTicket `json:"ticket,omitempty"`
