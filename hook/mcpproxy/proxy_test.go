@@ -90,11 +90,13 @@ type session struct {
 	t                *testing.T
 	client, server   *bufio.Reader
 	toProxy, fromSrv *io.PipeWriter
+	fromProxy        *io.PipeReader
 	done             chan error
-	log              *bytes.Buffer
+	log              *closer
 }
 
-func start(t *testing.T, pins *mcpproxy.Pins, plugins ...phases.Plugin) *session {
+// newProxy makes a proxy and its log.
+func newProxy(t *testing.T, pins *mcpproxy.Pins, plugins ...phases.Plugin) (*mcpproxy.Proxy, *closer) {
 	t.Helper()
 	trace := hook.NewTrace()
 	r, err := phases.New(phases.Config{Plugins: plugins, Record: trace.Record})
@@ -109,16 +111,23 @@ func start(t *testing.T, pins *mcpproxy.Pins, plugins ...phases.Plugin) *session
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{t: t, done: make(chan error, 1), log: &bytes.Buffer{}}
-	p, err := mcpproxy.New(mcpproxy.Config{Engine: e, Server: "srv", Session: "s", Pins: pins, Logger: slog.New(slog.NewTextHandler(s.log, nil))})
+	log := &closer{}
+	p, err := mcpproxy.New(mcpproxy.Config{Engine: e, Server: "srv", Session: "s", Pins: pins, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, log
+}
+
+func start(t *testing.T, pins *mcpproxy.Pins, plugins ...phases.Plugin) *session {
+	t.Helper()
+	p, log := newProxy(t, pins, plugins...)
+	s := &session{t: t, done: make(chan error, 1), log: log}
 	clientIn, toProxy := io.Pipe()
 	fromProxy, clientOut := io.Pipe()
 	serverOut, fromSrv := io.Pipe()
 	serverIn, toServer := io.Pipe()
-	s.toProxy, s.fromSrv = toProxy, fromSrv
+	s.toProxy, s.fromSrv, s.fromProxy = toProxy, fromSrv, fromProxy
 	s.client, s.server = bufio.NewReader(fromProxy), bufio.NewReader(serverIn)
 	go func() { s.done <- p.Run(context.WithoutCancel(t.Context()), clientIn, clientOut, serverOut, toServer) }()
 	t.Cleanup(func() {
@@ -420,19 +429,7 @@ func TestBytes(t *testing.T) {
 		for round := range 20 {
 			t.Run(fmt.Sprint(name, round), func(t *testing.T) {
 				t.Parallel()
-				trace := hook.NewTrace()
-				r, err := phases.New(phases.Config{Plugins: []phases.Plugin{observer}, Record: trace.Record})
-				if err != nil {
-					t.Fatal(err)
-				}
-				e, err := hook.New(hook.Config{Program: &hook.Program{Runtime: r, Trace: trace}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				p, err := mcpproxy.New(mcpproxy.Config{Engine: e, Server: "srv"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				p, _ := newProxy(t, nil, observer)
 				up, down := strings.Join(both[0], "\n")+"\n", strings.Join(both[1], "\n")+"\n"
 				toClient, toServer := &bytes.Buffer{}, &closer{}
 				random := rand.New(rand.NewPCG(uint64(round), 1)) //nolint:gosec // a test

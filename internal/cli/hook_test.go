@@ -3,15 +3,21 @@ package cli_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mortise-dev/mortise/hook/daemon"
 	"github.com/mortise-dev/mortise/hook/frame"
@@ -528,4 +534,72 @@ func TestMCP_serve(t *testing.T) { //nolint:paralleltest // it sets the environm
 	if code := <-done; code != exit.OK {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
+}
+
+// TestMCP_url: a server over HTTP is wrapped as a child is, gets headers from the environment and from files, and the end of the client's
+// input ends the program.
+func TestMCP_url(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	data, err := os.ReadFile(p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.config, []byte(strings.Replace(string(data), "redact.wasm}", "redact.wasm, config: {words: [hunter2]}}", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := sdk.NewServer(&sdk.Implementation{Name: "s", Version: "1"}, nil)
+	sdk.AddTool(server, &sdk.Tool{Name: "key"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "the key is hunter2"}}}, nil, nil
+	})
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer from-env" || r.Header.Get("X-Key") != "from-file" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	defer remote.Close()
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TEST_MCP_AUTHORIZATION", "Bearer from-env")
+	args := []string{"mcp", "--config", p.config, "--profile", p.profile, "--url", remote.URL + "/s3cr3t", "--header", "X-Key=file:" + file}
+	lines := strings.Join([]string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"key","arguments":{}}}`,
+	}, "\n") + "\n"
+	run := func(want exit.Code, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		code := cli.Main(t.Context(), args, cli.Streams{In: strings.NewReader(lines), Out: &out, Err: &errs}, links.All())
+		if all := out.String() + errs.String(); code != want || strings.Contains(all, "s3cr3t") || strings.Contains(all, "from-") {
+			t.Errorf("%q: exit %d, not %d\n%s", args, code, want, all)
+		}
+		return out.String() + errs.String()
+	}
+	if out := run(exit.OK, args...); !strings.Contains(out, `"id":1,"error":{"code":-32000,"message":"mortise: `+remote.URL+`: it answered 401 Unauthorized`) {
+		t.Error(out)
+	}
+	good := append(slices.Clone(args), "--header", "Authorization=env:TEST_MCP_AUTHORIZATION")
+	if out := run(exit.OK, good...); !strings.Contains(out, `"serverInfo"`) || !strings.Contains(out, `"id":2`) || strings.Contains(out, "hunter2") {
+		t.Error(out)
+	}
+	for _, more := range [][]string{
+		{"--header", "Authorization=Bearer s3cr3t"},
+		{"--header", "Authorization"},
+		{"--header", "Authorization=env:NO_SUCH_VARIABLE"},
+		{"--header", "X-Key=file:" + p.config + "/none"},
+		{"--header", "Host=env:TEST_MCP_AUTHORIZATION"},
+		{"--header", "Mcp-Session-Id=env:TEST_MCP_AUTHORIZATION"},
+		{"--url", "http://192.0.2.1/s3cr3t"},
+		{"--url", "ftp://127.0.0.1/s3cr3t"},
+		{"--url", "https://me:s3cr3t@127.0.0.1/"},
+		{"--url", "s3cr3t"},
+		{"--", "sh"},
+	} {
+		run(exit.Usage, append(slices.Clone(args), more...)...)
+	}
+	run(exit.Usage, "mcp", "--header", "A=env:TEST_MCP_AUTHORIZATION", "--", "sh")
 }
