@@ -68,7 +68,7 @@ func TestRemote_official(t *testing.T) {
 				handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 					Stateless: stateless, JSONResponse: jsons, EventStore: sdk.NewMemoryEventStore(nil),
 				})
-				pins, err := mcpproxy.OpenPins(filepath.Join(t.TempDir(), "pins.json"), true)
+				pins, err := mcpproxy.OpenPins(filepath.Join(t.TempDir(), "pins.json"), true, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

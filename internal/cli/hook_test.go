@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -602,4 +603,56 @@ func TestMCP_url(t *testing.T) { //nolint:paralleltest // it sets the environmen
 		run(exit.Usage, append(slices.Clone(args), more...)...)
 	}
 	run(exit.Usage, "mcp", "--header", "A=env:TEST_MCP_AUTHORIZATION", "--", "sh")
+}
+
+// TestMCP_pins: two wrappers of one server at once remember what both of them saw.
+func TestMCP_pins(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	const tools = 40
+	server := `first=b; mkdir "$0/first" 2>/dev/null && first=a
+while read -r line; do
+	case $line in *list*)
+		list=; for i in $(seq ` + fmt.Sprint(tools) + `); do list="$list{\"name\":\"$first-$i\"},"; done
+		echo "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[${list%,}]}}";;
+	*) echo "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}";;
+	esac
+done`
+	args := []string{"mcp", "--config", p.config, "--profile", p.profile, "--", "/bin/sh", "-c", server, t.TempDir()}
+	var ready, all sync.WaitGroup
+	ready.Add(2)
+	for range 2 {
+		all.Go(func() {
+			in, client := io.Pipe()
+			answers, out := io.Pipe()
+			lines := bufio.NewReader(answers)
+			all.Go(func() {
+				var errs bytes.Buffer
+				if code := cli.Main(t.Context(), args, cli.Streams{In: in, Out: out, Err: &errs}, links.All()); code != exit.OK {
+					t.Errorf("exit %d: %s", code, errs.String())
+				}
+				_ = out.Close()
+			})
+			for i, method := range []string{"ping", "tools/list"} {
+				fmt.Fprintf(client, `{"jsonrpc":"2.0","id":%d,"method":%q}`+"\n", i, method)
+				if line, err := lines.ReadString('\n'); err != nil {
+					t.Errorf("%v %s", err, line)
+				}
+				if i == 0 { // both have opened the file
+					ready.Done()
+					ready.Wait()
+				}
+			}
+			_ = client.Close()
+		})
+	}
+	all.Wait()
+	files, err := filepath.Glob(filepath.Join(p.profile, "mcp-*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	pinned := map[string]string{}
+	if err != nil || json.Unmarshal(data, &pinned) != nil || len(pinned) != 2*tools {
+		t.Errorf("%v, %d tools are pinned, not %d", err, len(pinned), 2*tools)
+	}
 }

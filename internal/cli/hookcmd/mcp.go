@@ -104,7 +104,8 @@ func runMCP(ctx context.Context, s command.Streams, o *mcpOptions, args []string
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return exit.With(exit.Config, err)
 	}
-	pins, err := mcpproxy.OpenPins(filepath.Join(p.dir, "mcp-"+program.HexSum([]byte(identity))[:12]+".json"), o.pin)
+	pinned := filepath.Join(p.dir, "mcp-"+program.HexSum([]byte(identity))[:12]+".json")
+	pins, err := mcpproxy.OpenPins(pinned, o.pin, func() (io.Closer, error) { return program.Lock(pinned) })
 	if err != nil {
 		return exit.With(exit.Config, err)
 	}
