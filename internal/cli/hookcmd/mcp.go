@@ -54,7 +54,7 @@ type mcpOptions struct {
 
 // NewMCP makes mortise mcp.
 func NewMCP(s command.Streams) *cobra.Command {
-	o := mcpOptions{hookOptions: &hookOptions{}}
+	o := mcpOptions{hookOptions: &hookOptions{links: s.Links, notes: s.Err}}
 	cmd := &cobra.Command{
 		Use: "mcp -- SERVER [ARGUMENTS]", Short: "Wrap an MCP server with plugins, or serve their tools", Long: mcpLong,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -66,7 +66,7 @@ func NewMCP(s command.Streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return runMCP(cmd.Context(), s, &o, args) },
 	}
 	f := cmd.PersistentFlags()
-	command.ConfigFlag(f, &o.config, ", or that of the user")
+	command.ConfigFlag(f, &o.config, " if its hooks are installed, or that of the user")
 	f.StringVar(&o.profile, "profile", "", "folder of tickets and pins")
 	cmd.Flags().StringVar(&o.name, "name", "", "name of the server for plugins (default: of its command, or the host of its URL)")
 	cmd.Flags().StringVar(&o.url, "url", "", "server over Streamable HTTP, in place of a command")
