@@ -13,6 +13,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mortise-dev/mortise/internal/egress"
 )
 
 // streamRetries is how often in a row the stream of notifications is opened again before the session breaks: proxies close
@@ -41,12 +43,7 @@ func (s *server) overHTTP(ctx context.Context, c *connection) sdk.Transport {
 		base.CloseIdleConnections()
 	}
 	client := &http.Client{
-		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme || len(via) > 3 {
-				return errors.New("it redirects to another origin, which does not get the headers; configure the URL there")
-			}
-			return nil
-		},
+		CheckRedirect: egress.SameOrigin,
 		Transport: &bounded{
 			base: base, headers: s.cfg.Headers, end: c.end, patience: s.cfg.StartTimeout / 4,
 			closed: func(f func()) func() bool { return context.AfterFunc(life, f) },

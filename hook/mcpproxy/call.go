@@ -185,19 +185,23 @@ func (p *Proxy) listed(ctx context.Context, m *message) []byte {
 		return m.data
 	}
 	excluded := p.cfg.Engine.Excluded("mcp", p.cfg.Session)
-	left := []json.RawMessage{}
+	left, all := []json.RawMessage{}, []listing{}
 	for _, raw := range tools {
 		name := textOf(raw, "name")
 		if name == "" {
 			p.cfg.Logger.WarnContext(ctx, "a tool without one name was left out")
 			continue
 		}
-		if change := p.cfg.Pins.seen(name, raw); change != "" {
-			p.cfg.Logger.WarnContext(ctx, "a tool's description changed", "tool", name, "hint", change)
-		}
+		all = append(all, listing{name, raw})
 		if !slices.Contains(excluded, name) && !slices.Contains(excluded, p.name(name)) {
 			left = append(left, raw)
 		}
+	}
+	err := p.cfg.Pins.compare(all, func(name, hint string) {
+		p.cfg.Logger.WarnContext(ctx, "a tool's description changed", "tool", name, "hint", hint)
+	})
+	if err != nil {
+		p.cfg.Logger.WarnContext(ctx, "what tools are like was not remembered", "error", err)
 	}
 	if len(left) == len(tools) {
 		return m.data

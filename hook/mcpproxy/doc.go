@@ -1,12 +1,14 @@
-// Package mcpproxy stands between an MCP client and a server on standard streams, and lets plugins gate, rewrite and
-// replace tool calls. Every message in which no plugin has a part passes byte for byte, in its order; what is changed is
+// Package mcpproxy stands between an MCP client on standard streams and a server, and lets plugins gate, rewrite and
+// replace tool calls. The server is a pair of streams: those of a child, or a [Remote], which speaks Streamable HTTP. Every message in which no plugin has a part passes byte for byte, in its order; what is changed is
 // spliced into the message, so that unknown fields survive.
 //
 // # Concurrency
 //
-// [Proxy.Run] copies both ways at once. A call that plugins look at does not hold up other messages.
+// [Proxy.Run] copies both ways at once. A call that plugins look at does not hold up other messages. A [Remote] starts goroutines
+// for its requests and streams, which end before Close returns.
 //
 // # Errors
 //
-// [Proxy.Run] returns when either side ends. A call that is denied is a normal result with isError.
+// [Proxy.Run] returns when either side ends. A call that is denied is a normal result with isError. What
+// fails over HTTP is an error of JSON-RPC for the request that waits, and a warning for other messages.
 package mcpproxy

@@ -38,7 +38,7 @@ func TestSmuggling(t *testing.T) {
 // TestSmuggling_results: no form of a message gets a result past the plugins that look at it, or a tool past its pin.
 func TestSmuggling_results(t *testing.T) {
 	t.Parallel()
-	pins, err := mcpproxy.OpenPins(filepath.Join(t.TempDir(), "pins.json"), true)
+	pins, err := mcpproxy.OpenPins(filepath.Join(t.TempDir(), "pins.json"), true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

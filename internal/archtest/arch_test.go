@@ -58,8 +58,8 @@ func arrows() map[string][]string {
 		"hook/frame":                    {},
 		"hook/install":                  {"hook", "hook/frame"},
 		"hook/live":                     {"hook", "hook/daemon", "hook/frame", "hook/install", "llm/providertest", "phases", "abi"},
-		"hook/mcpproxy":                 {"hook", "abi"},
-		"cmd/mortise-hook":              {"hook/frame"}, // small, for a process starts at each event
+		"hook/mcpproxy":                 {"hook", "internal/egress", "proxy/wire", "abi"}, // of proxy/wire only the reader of event streams
+		"cmd/mortise-hook":              {"hook/frame"},                                   // small, for a process starts at each event
 		"compaction":                    {"compaction/cost", "compaction/ledger", "compaction/verify", "abi"},
 		"compaction/recall":             {"abi"},
 		"compaction/verify":             {"abi"},
@@ -78,7 +78,7 @@ func arrows() map[string][]string {
 		"llm/providertest":              {"abi"},
 		"llm/llmtest":                   {"llm", "llm/providertest", "abi"},
 		"agent":                         {"phases", "inbox", "llm", "abi", "internal/dynamic", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
-		"agent/mcp":                     {"agent", "internal/schema", "abi"},
+		"agent/mcp":                     {"agent", "internal/egress", "internal/schema", "abi"},
 		"mailbox":                       {"store", "thread"},
 		"mailbox/mailboxtest":           {"mailbox", "store", "internal/killtest"},
 		"mailbox/mailboxmetrics":        {"mailbox", "store"},
@@ -104,7 +104,7 @@ func arrows() map[string][]string {
 		"internal/cli/livecmd":          command("internal/cli/wording", ".", "agent", "background", "compaction", "mailbox", "mailbox/agentrun", "serve", "abi"),
 		"internal/cli/replaycmd":        command("internal/cli/wording", ".", "agent", "background", "blob", "compaction", "host", "inbox", "llm/replay", "llm/transcript", "phases", "plugins", "store/memstore", "summarizers", "thread", "abi"),
 		"internal/cli/compactcmd":       command("internal/cli/wording", "compaction", "compaction/eval", "compaction/eval/future", "host", "internal/guest", "internal/wire", "llm/transcript", "summarizers", "summarizers/bundled", "thread", "abi"),
-		"internal/cli/hookcmd":          command("internal/cli/check", "hook", "hook/daemon", "hook/frame", "hook/install", "hook/live", "hook/mcpproxy", "llm/providertest", "phases", "abi"),
+		"internal/cli/hookcmd":          command("internal/cli/check", "hook", "hook/daemon", "hook/frame", "hook/install", "hook/live", "hook/mcpproxy", "internal/egress", "llm/providertest", "phases", "abi"),
 		"internal/cli/proxycmd":         command("internal/cli/check", "proxy", "proxy/launch", "thread"),
 		"internal/cli/checkcmd":         command("internal/cli/check", "agent/mcp", "mailbox", "store"),
 		"internal/cli/explaincmd":       command("internal/cli/wording", "thread"),
@@ -168,7 +168,7 @@ func owners() map[string][]string {
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
 		"github.com/openai/openai-go":       {"llm/openai"},
 		"github.com/google/jsonschema-go":   {"agent"},
-		"github.com/modelcontextprotocol":   {"agent/mcp", "internal/cli", "examples"},
+		"github.com/modelcontextprotocol":   {"agent/mcp", "hook/mcpproxy", "internal/cli", "examples"}, // in hook/mcpproxy only tests
 		"github.com/coder/acp-go-sdk":       {"internal/acp"},
 		"github.com/andybalholm/brotli":     {"proxy", "summarizers/bundled", "internal/guestbuild"},
 		"github.com/klauspost/compress":     {"proxy"},

@@ -1,15 +1,14 @@
 package cli_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -472,60 +471,67 @@ func TestHook_shims(t *testing.T) { //nolint:paralleltest // it sets the environ
 	}
 }
 
-// TestMCP_exit: the server's exit code and standard error are passed on.
-func TestMCP_exit(t *testing.T) { //nolint:paralleltest // it sets the environment
+// TestHook_stranger: the config that a project brings is used only where its user has installed it or names it. Otherwise nothing of it
+// is loaded: here it is no config at all.
+func TestHook_stranger(t *testing.T) {
 	p := newHookPlace(t)
-	var out, errs bytes.Buffer
-	in := strings.NewReader("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n")
-	code := cli.Main(t.Context(), []string{"mcp", "--config", p.config, "--profile", p.profile, "--", "/bin/sh", "-c", "cat; echo words >&2; exit 7"}, cli.Streams{In: in, Out: &out, Err: &errs}, links.All())
-	if code != 7 || out.String() != "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n" || !strings.Contains(errs.String(), "words\n") {
-		t.Errorf("exit %d, %q, %q", code, out.String(), errs.String())
-	}
-}
-
-// TestMCP_serve: the tools of plugins are served, and their calls and results pass the plugins as those of other servers do.
-func TestMCP_serve(t *testing.T) { //nolint:paralleltest // it sets the environment
-	p := newHookPlace(t)
-	data, err := os.ReadFile(p.config)
+	good, err := os.ReadFile(p.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	guests := filepath.Dir(regexp.MustCompile(`/\S+/guard\.wasm`).FindString(string(data)))
-	text := strings.Replace(string(data), "redact.wasm}", "redact.wasm, config: {words: [missing]}}", 1) + "  - {name: bank, module: " + guests + "/teller.wasm}\n"
-	if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
+	project, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
-	in, client := io.Pipe()
-	answers, out := io.Pipe()
-	var errs bytes.Buffer
-	done := make(chan exit.Code, 1)
-	go func() {
-		done <- cli.Main(t.Context(), []string{"mcp", "serve", "--config", p.config, "--profile", p.profile}, cli.Streams{In: in, Out: out, Err: &errs}, links.All())
-		_ = out.Close()
-	}()
-	lines := bufio.NewReader(answers)
-	ask := func(line string) string {
-		if _, err := io.WriteString(client, line+"\n"); err != nil {
+	t.Chdir(project)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	theirs, own := filepath.Join(project, "mortise.yaml"), filepath.Join(p.home, ".config", "mortise", "mortise.yaml")
+	write := func(path, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatalf("%v: %s", err, errs.String())
+	}
+	run := func(want exit.Code, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		code := cli.Main(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, links.All())
+		if code != want {
+			t.Errorf("%q: exit %d, not %d: %s%s", args, code, want, out.String(), errs.String())
 		}
-		return got
+		return out.String() + errs.String()
 	}
-	ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
-	if got := ask(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); !strings.Contains(got, `"name":"sum"`) {
-		t.Error(got)
+	commands := [][]string{
+		{"hook", "list"},
+		{"hook", "stats"},
+		{"hook", "pending"},
+		{"mcp", "--", "cat"},
+		{"mcp", "--url", "http://127.0.0.1:1/"},
+		{"mcp", "serve"},
+		{"hook", "doctor", "claude", "--client", p.client},
 	}
-	if got := ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"sum","arguments":{"values":[40,2]}}}`); !strings.Contains(got, "42") || strings.Contains(got, "isError\":true") {
-		t.Error(got)
+	write(theirs, "stranger: true\n")
+	for _, args := range commands {
+		if out := run(exit.Config, args...); !strings.Contains(out, theirs+" is not used") {
+			t.Errorf("%q without a config of the user: %s", args, out)
+		}
 	}
-	if got := ask(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"sum","arguments":{}}}`); !strings.Contains(got, "property") || strings.Contains(got, "missing") {
-		t.Errorf("the result did not pass the plugins: %s", got)
+	write(own, string(good))
+	for _, args := range commands {
+		want := exit.OK
+		if slices.Contains(args, "doctor") {
+			want = exit.Run // nothing is installed
+		}
+		if out := run(want, args...); strings.Count(out, theirs+" is not used") != 1 {
+			t.Errorf("%q with a config of the user: %s", args, out)
+		}
 	}
-	_ = client.Close()
-	if code := <-done; code != exit.OK {
-		t.Errorf("exit %d: %s", code, errs.String())
+	if out := run(exit.Config, "hook", "list", "--config", theirs); !strings.Contains(out, "stranger") {
+		t.Errorf("named: %s", out)
+	}
+	write(theirs, string(good))
+	run(exit.OK, "hook", "install", "claude", "--client", p.client)
+	if out := run(exit.OK, "hook", "list"); !strings.Contains(out, "config   "+theirs) || strings.Contains(out, "is not used") {
+		t.Errorf("installed: %s", out)
 	}
 }

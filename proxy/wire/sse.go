@@ -1,13 +1,16 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Event is one event of a stream. Raw has all of its bytes, the empty line included.
 type Event struct {
 	Raw []byte
-	// Name is that of the event line, Data the joined data lines.
-	Name string
-	Data []byte
+	// Name is that of the event line, Data the joined data lines. ID and Retry are for who resumes the stream.
+	Name, ID, Retry string
+	Data            []byte
 }
 
 // maxEvent is how long an event may be; what is longer is passed in pieces, as events without data.
@@ -87,12 +90,16 @@ func parseEvent(raw []byte) Event {
 		switch string(field) {
 		case "event":
 			e.Name = string(val)
+		case "id":
+			e.ID = string(val)
+		case "retry":
+			e.Retry = string(val)
 		case "data":
 			lines++
 			if lines == 1 {
-				e.Data = val
+				e.Data = slices.Clip(val) // so that more lines do not overwrite Raw
 			} else {
-				e.Data = bytes.Join([][]byte{e.Data, val}, []byte("\n"))
+				e.Data = append(append(e.Data, '\n'), val...)
 			}
 		}
 	}

@@ -2,10 +2,14 @@ package hookcmd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/mortise-dev/mortise/hook/frame"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/program"
 )
@@ -14,19 +18,55 @@ import (
 type hookOptions struct {
 	links                   program.Links
 	config, profile, client string
+	// installs means that the user asks for what the config of the current folder has.
+	installs bool
+	// notes is where the user is notified, once.
+	notes io.Writer
+	noted bool
 }
 
-// configPath is the config of hooks: of the flag, of the current folder, or of the user's config folder.
+// configPath is the config of hooks: of the flag, of the current folder, or of the user's config folder. A project may have brought
+// the one of the current folder, and with it plugins, grants and variables for them: it counts only where the user installs it, or
+// has installed it, as for the daemon.
 func (o *hookOptions) configPath() (string, error) {
 	path := cmp.Or(o.config, os.Getenv("MORTISE_CONFIG"))
-	if path == "" {
-		path = config.FileName
-		if _, err := os.Stat(path); err != nil {
-			if dir, err := os.UserConfigDir(); err == nil {
-				path = filepath.Join(dir, "mortise", config.FileName)
-			}
-		}
+	if path != "" {
+		return resolved(path)
 	}
+	own := ""
+	if dir, err := os.UserConfigDir(); err == nil {
+		own = filepath.Join(dir, "mortise", config.FileName)
+	}
+	if _, err := os.Stat(config.FileName); err != nil && own != "" {
+		return resolved(own)
+	}
+	here, err := resolved(config.FileName)
+	if err != nil || o.installs || o.installed(here) {
+		return here, err
+	}
+	note := here + " is not used, since it was not installed; to use it, name it with --config"
+	if _, err := os.Stat(own); err != nil {
+		return "", errors.New(note)
+	}
+	if !o.noted {
+		o.noted = true
+		fmt.Fprintln(o.notes, "note:", note)
+	}
+	return resolved(own)
+}
+
+// installed reports whether the user has installed the hooks of a config.
+func (o *hookOptions) installed(path string) bool {
+	dir, err := o.profileDir(path)
+	if err != nil {
+		return false
+	}
+	policy, err := frame.ReadPolicy(dir)
+	return err == nil && slices.Contains(policy.Daemon, path)
+}
+
+// resolved is the path of a file that does not depend on the current folder.
+func resolved(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", fmt.Errorf("config: %w", err)

@@ -29,13 +29,13 @@ that only its user may open. Without an answer in time a gate that fails closed 
 
 // New makes mortise hook.
 func New(s command.Streams) *cobra.Command {
-	o := hookOptions{links: s.Links}
+	o := hookOptions{links: s.Links, notes: s.Err}
 	cmd := &cobra.Command{
 		Use: "hook", Short: "Run plugins as hooks of another agent", Long: hookLong, Args: command.TakesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	f := cmd.PersistentFlags()
-	command.ConfigFlag(f, &o.config, ", or that of the user")
+	command.ConfigFlag(f, &o.config, " if its hooks are installed, or that of the user")
 	f.StringVar(&o.profile, "profile", "", "folder of sessions, tickets and the record (default: one for each config, in the user's state folder)")
 	f.StringVar(&o.client, "client", "", "path of mortise-hook (default: beside this program)")
 	cmd.AddCommand(

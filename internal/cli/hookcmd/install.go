@@ -118,6 +118,7 @@ func runHookInstall(ctx context.Context, s command.Streams, o *installOptions, a
 	if err := hooksRun(runtime.GOOS); err != nil {
 		return err
 	}
+	o.installs = true
 	if err := o.prepare(agent); err != nil {
 		return err
 	}
@@ -225,6 +226,7 @@ func (o *installOptions) report(out io.Writer, c *install.Change, events []strin
 }
 
 func runHookUninstall(s command.Streams, o *installOptions, agent string) error {
+	o.installs = true
 	if err := o.prepare(agent); err != nil {
 		return err
 	}

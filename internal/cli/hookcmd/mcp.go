@@ -1,6 +1,7 @@
 package hookcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ import (
 	"github.com/mortise-dev/mortise/hook/daemon"
 	"github.com/mortise-dev/mortise/hook/mcpproxy"
 	"github.com/mortise-dev/mortise/internal/cli/command"
+	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/phases"
@@ -34,27 +37,41 @@ config has the server's command:
 
   mortise mcp -- npx some-server --its-flags
 
+A server elsewhere is named by its URL, which is spoken to over Streamable HTTP. Values of headers are
+in the environment or in files of mode 600, never on the command line:
+
+  mortise mcp --url https://host/mcp --header Authorization=env:HOST_AUTHORIZATION
+
 mortise mcp serve is an MCP server whose tools are those of the plugins.`
 
 type mcpOptions struct {
 	*hookOptions
 
-	name string
-	pin  bool
+	name, url  string
+	headers    []string
+	pin, plain bool
 }
 
 // NewMCP makes mortise mcp.
 func NewMCP(s command.Streams) *cobra.Command {
-	o := mcpOptions{hookOptions: &hookOptions{}}
+	o := mcpOptions{hookOptions: &hookOptions{links: s.Links, notes: s.Err}}
 	cmd := &cobra.Command{
 		Use: "mcp -- SERVER [ARGUMENTS]", Short: "Wrap an MCP server with plugins, or serve their tools", Long: mcpLong,
-		Args: command.TakesSome("SERVER"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.url != "" {
+				return command.TakesNone(cmd, args)
+			}
+			return command.TakesSome("SERVER")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return runMCP(cmd.Context(), s, &o, args) },
 	}
 	f := cmd.PersistentFlags()
-	command.ConfigFlag(f, &o.config, ", or that of the user")
+	command.ConfigFlag(f, &o.config, " if its hooks are installed, or that of the user")
 	f.StringVar(&o.profile, "profile", "", "folder of tickets and pins")
-	cmd.Flags().StringVar(&o.name, "name", "", "name of the server for plugins (default: of its command)")
+	cmd.Flags().StringVar(&o.name, "name", "", "name of the server for plugins (default: of its command, or the host of its URL)")
+	cmd.Flags().StringVar(&o.url, "url", "", "server over Streamable HTTP, in place of a command")
+	cmd.Flags().StringArrayVar(&o.headers, "header", nil, "header for the server of --url: NAME=env:VARIABLE or NAME=file:PATH")
+	cmd.Flags().BoolVar(&o.plain, "plain", false, "allow --url to be http beyond this machine")
 	cmd.Flags().BoolVar(&o.pin, "pin", false, "deny calls of tools whose description changed since they were first seen")
 	cmd.AddCommand(&cobra.Command{
 		Use: "serve", Short: "Serve the plugins' tools over MCP on standard streams", Args: command.TakesNone,
@@ -63,15 +80,17 @@ func NewMCP(s command.Streams) *cobra.Command {
 	return cmd
 }
 
-// serverName is how plugins know the server.
-func (o *mcpOptions) serverName(path string) string {
-	if o.name != "" {
-		return o.name
-	}
-	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-}
-
 func runMCP(ctx context.Context, s command.Streams, o *mcpOptions, args []string) error {
+	remote, err := o.remote()
+	if err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	var name, identity string
+	if remote == nil {
+		name, identity = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])), strings.Join(args, "\x00")
+	} else {
+		name, identity = remote.URL.Hostname(), "url\x00"+o.url
+	}
 	p, err := o.open()
 	if err != nil {
 		return err
@@ -85,15 +104,58 @@ func runMCP(ctx context.Context, s command.Streams, o *mcpOptions, args []string
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return exit.With(exit.Config, err)
 	}
-	pins, err := mcpproxy.OpenPins(filepath.Join(p.dir, "mcp-"+program.HexSum([]byte(strings.Join(args, "\x00")))[:12]+".json"), o.pin)
+	pinned := filepath.Join(p.dir, "mcp-"+program.HexSum([]byte(identity))[:12]+".json")
+	pins, err := mcpproxy.OpenPins(pinned, o.pin, func() (io.Closer, error) { return program.Lock(pinned) })
 	if err != nil {
 		return exit.With(exit.Config, err)
 	}
-	proxy, err := h.mcpProxy(p, o.serverName(args[0]), pins, logger)
+	proxy, err := h.mcpProxy(p, cmp.Or(o.name, name), pins, logger)
 	if err != nil {
 		return err
 	}
-	return wrapServer(ctx, s, proxy, args)
+	if remote == nil {
+		return wrapServer(ctx, s, proxy, args)
+	}
+	remote.Logger = logger
+	server, err := mcpproxy.Connect(ctx, *remote)
+	if err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	defer server.Close()
+	return exit.With(exit.Run, proxy.Run(ctx, s.In, s.Out, server, server))
+}
+
+// remote is the server of --url, nil for a command.
+func (o *mcpOptions) remote() (*mcpproxy.RemoteConfig, error) {
+	if o.url == "" {
+		if len(o.headers) > 0 || o.plain {
+			return nil, errors.New("--header and --plain belong to --url")
+		}
+		return nil, nil //nolint:nilnil // there is none
+	}
+	address, err := egress.Endpoint(o.url, o.plain)
+	if err != nil {
+		return nil, fmt.Errorf("--url: %w", err)
+	}
+	out := &mcpproxy.RemoteConfig{URL: address, Headers: map[string]string{}}
+	for _, h := range o.headers {
+		name, source, _ := strings.Cut(h, "=")
+		key := config.KeyConfig{}
+		switch kind, from, _ := strings.Cut(source, ":"); {
+		case kind == "env" && from != "":
+			key.Env = from
+		case kind == "file" && from != "":
+			if key.File, err = filepath.Abs(from); err != nil {
+				return nil, err
+			}
+		default: // which may have a secret in it
+			return nil, errors.New("--header: write NAME=env:VARIABLE or NAME=file:PATH; other users of this machine can read a command line")
+		}
+		if out.Headers[name], err = key.Read(&config.Config{}); err != nil {
+			return nil, fmt.Errorf("--header %.80q: %w", name, err)
+		}
+	}
+	return out, nil
 }
 
 // mcpProxy makes a proxy that has the plugins look at the calls of a server.
