@@ -29,7 +29,12 @@ func (x *exchange) show(ctx context.Context, a *wire.Answer) (phases.Outcome, er
 
 // vet shows an answer to the plugins at after_inference, and returns what the client gets of it instead: its blocks, or nil for the answer as
 // it is. The error is that of a plugin whose failure refuses the answer.
-func (x *exchange) vet(ctx context.Context, a *wire.Answer) ([]wire.Out, error) {
+func (x *exchange) vet(ctx context.Context, p *part, a *wire.Answer) (blocks []wire.Out, err error) {
+	defer func() {
+		if p.replaced = blocks != nil || err != nil; p.replaced {
+			p.made = a.Calls()
+		}
+	}()
 	if x.ln != nil {
 		x.ln.Lock()
 		defer x.ln.Unlock()
