@@ -145,6 +145,66 @@ func TestStored_fetched(t *testing.T) {
 	}
 }
 
+// A background answer of which a client fetches the rest of the stream is paid once, whatever of it is fetched; one that is cancelled costs what
+// the provider reports, and the conversation continues from the answer before it.
+func TestStored_resumed(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]proxy.Config{
+		"gate": {Runtime: runtimeOf(t, policyGate(abi.FailIgnore))}, "closed": {Runtime: runtimeOf(t, noRm())}, "bare": {},
+	} {
+		up := fake(t, func(q providertest.Query) providertest.Answer {
+			if last := q.Messages[len(q.Messages)-1]; last.Text() == "wait" {
+				return providertest.Answer{Fault: &providertest.Fault{Hang: true}}
+			}
+			return providertest.Answer{Content: []abi.ContentBlock{abi.Text("I see.")}}
+		})
+		s := start(t, up.URL(), cfg)
+		k := &keeper{t: t, more: `,"background":true`}
+		k.send(s.url, `"begin"`)
+		first := k.id
+		wait(t, "the answer", func() bool { return len(up.Bills()) == 1 })
+		for _, after := range []string{"1", "4", "1"} {
+			resp, raw := fetch(t, s.url+"/v1/responses/"+k.id+"?stream=true&starting_after="+after)
+			switch refused := resp.StatusCode == http.StatusForbidden; {
+			case refused != (name == "closed"):
+				t.Errorf("%s: %s %s", name, resp.Status, raw)
+			case !refused && (contains(raw, "response.created") || !contains(raw, "response.completed")):
+				t.Errorf("%s: the client got %s", name, raw)
+			}
+		}
+		if name == "closed" { // it fetches all of it
+			fetch(t, s.url+"/v1/responses/"+k.id+"?stream=true")
+		}
+		k.send(s.url, `[{"role":"user","content":"wait"}]`)
+		for range 2 {
+			if resp, raw := post(t, s.url+"/v1/responses/"+k.id+"/cancel", ""); resp.StatusCode != http.StatusOK || wire.Text(raw, "status") != "cancelled" {
+				t.Errorf("%s: %s %s", name, resp.Status, raw)
+			}
+		}
+		if _, raw := fetch(t, s.url+"/v1/responses/"+k.id); wire.Text(raw, "status") != "cancelled" {
+			t.Errorf("%s: %s", name, raw)
+		}
+		k.id, k.more = first, ""
+		k.send(s.url, `[{"role":"user","content":"more"}]`)
+		billed(t, name, s, up)
+	}
+}
+
+// billed compares the ledger with what the provider bills.
+func billed(t *testing.T, name string, s *stand, up *providertest.Server) {
+	t.Helper()
+	var paid wire.Usage
+	for _, b := range up.Bills() {
+		paid.Input += b.Usage.PromptTokens
+		paid.Output += b.Usage.CompletionTokens
+	}
+	r := s.Report()
+	side, total := r.Side.Usage, r.Total.Paid.Usage
+	if side.Prompt()+total.Prompt() != paid.Input || side.Output+total.Output != paid.Output {
+		t.Errorf("%s: counted %+v and %+v, billed %+v", name, side, total, paid)
+	}
+}
+
 func fetch(tb testing.TB, url string) (*reply, []byte) {
 	tb.Helper()
 	r, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, http.NoBody)
