@@ -124,7 +124,7 @@ func Parse(p Protocol, body []byte) (*Request, error) {
 		if string(key) == list && is(body, i, '[') {
 			end, err = elements(body, i, '[', r.item)
 		} else {
-			end, err = value(body, i)
+			end, err = single(body, i, 0)
 		}
 		if err != nil {
 			return 0, err
