@@ -160,7 +160,7 @@ func (r *Request) part(i int) (bl Block, end int, err error) {
 func (r *Request) responsesItem(it *Item) (int, error) {
 	b := r.Body
 	bl := Block{}
-	var args, output Span
+	var args, output, tools Span
 	end, err := r.read(it.From, func(key []byte, _, val Span) {
 		switch string(key) {
 		case "role":
@@ -175,6 +175,8 @@ func (r *Request) responsesItem(it *Item) (int, error) {
 			args = val
 		case "output":
 			output = val
+		case "tools":
+			tools = val
 		}
 	}, func(i int) (int, error) { return r.content(it, i, r.part) })
 	if err != nil {
@@ -198,6 +200,9 @@ func (r *Request) responsesItem(it *Item) (int, error) {
 		if bl.ID != "" {
 			bl.Type = TypeCall
 		}
+	case it.Type == MoreTools:
+		bl.Type, it.Role = it.Type, System
+		r.lists = append(r.lists, tools)
 	default:
 		bl.Type, it.Role = it.Type, Assistant
 	}
