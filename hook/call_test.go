@@ -30,7 +30,7 @@ func TestExact(t *testing.T) {
 		return effects(abi.Effect{Type: abi.EffectRewriteCall, Arguments: args}), nil
 	}, abi.BeforeToolExecute)
 	b := engine(t, options{plugins: []phases.Plugin{set, redact("hunter2")}})
-	inside := strings.TrimSuffix(strings.Replace(numbers, `,"c":{"d":1E400}`, "", 1), "}")
+	inside := strings.TrimSuffix(numbers, "}")
 	for tool, dialect := range map[string]string{"Bash": "claude", "mcp__s__t": "codex", "mcp__s__u": "mcp"} {
 		pre := map[string]any{"session_id": "s", "session": "s", "tool_name": tool, "tool": tool, "tool_use_id": "c1", "call": "1"}
 		post := maps.Clone(pre)
@@ -52,9 +52,6 @@ func TestExact(t *testing.T) {
 		if out, _ := b.send(dialect, events[1], post); !strings.Contains(out, want) {
 			t.Errorf("%s: %s\n%s", tool, out, want)
 		}
-	}
-	if _, err := b.Handle(t.Context(), &hook.Request{Dialect: "mcp", Event: "call", Stdin: []byte(`{"tool":"t","input":` + numbers + `}`)}); err == nil {
-		t.Error("a number that plugins cannot be shown")
 	}
 }
 

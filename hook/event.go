@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/dynamic"
 )
 
 // MaxEvent is how large an event may be, in bytes.
@@ -106,101 +108,47 @@ func inner(v any, decode func([]byte) (any, error)) any {
 
 // exact is the input or the response with its numbers as they were written: plugins get 64 bits of them.
 func (e *Event) exact(field string) any {
-	v, err := decodeNumbers(e.stdin)
-	event, ok := v.(map[string]any)
-	if err != nil || !ok {
+	var event map[string]any
+	if dynamic.Decode(e.stdin, &event) != nil {
 		return e.value(field)
 	}
-	v = event[e.Dialect.Fields[field]]
+	v := event[e.Dialect.Fields[field]]
 	if field == "input" {
-		v = inner(v, decodeNumbers)
+		v = inner(v, func(data []byte) (v any, err error) {
+			err = dynamic.Decode(data, &v)
+			return v, err
+		})
 	}
 	return v
 }
 
-// exactly returns a value with the numbers as the agent wrote them that are still those that plugins saw.
-func exactly(now, seen, wrote any) any {
-	switch t := now.(type) {
-	case map[string]any:
-		was, _ := seen.(map[string]any)
-		exact, _ := wrote.(map[string]any)
-		out := make(map[string]any, len(t))
-		for k := range t {
-			out[k] = exactly(t[k], was[k], exact[k])
-		}
-		return out
-	case []any:
-		was, _ := seen.([]any)
-		exact, _ := wrote.([]any)
-		out := slices.Clone(t)
-		for i := range min(len(t), len(was), len(exact)) {
-			out[i] = exactly(t[i], was[i], exact[i])
-		}
-		return out
-	}
-	if number, ok := wrote.(json.Number); ok && now == seen {
-		return number
-	}
-	return now
-}
-
 // decodeJSON reads one JSON value as plugins may get it: integers as int64, other numbers as float64.
 func decodeJSON(data []byte) (any, error) {
-	v, err := decodeNumbers(data)
-	if err != nil {
-		return nil, err
-	}
-	return plain(v, maxDepth)
-}
-
-// decodeNumbers reads one JSON value, with numbers as they are written.
-func decodeNumbers(data []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, errors.New("the input is empty")
-		}
+	v, err := dynamic.Value(data)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("the input is empty")
+	case err != nil:
 		return nil, fmt.Errorf("the input is no JSON: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more than one JSON value in the input")
-	}
-	return v, nil
-}
-
-// plain replaces numbers by int64 or float64.
-func plain(v any, depth int) (any, error) {
-	if depth == 0 {
+	case nests(v, maxDepth):
 		return nil, fmt.Errorf("the input nests deeper than %d", maxDepth)
 	}
+	return v, nil
+}
+
+// nests reports whether a value nests deeper than that.
+func nests(v any, depth int) bool {
 	switch t := v.(type) {
-	case json.Number:
-		if n, err := t.Int64(); err == nil {
-			return n, nil
-		}
-		f, err := t.Float64()
-		if err != nil {
-			return nil, fmt.Errorf("the number %.40s cannot be represented", t)
-		}
-		return f, nil
 	case []any:
-		for i := range t {
-			var err error
-			if t[i], err = plain(t[i], depth-1); err != nil {
-				return nil, err
-			}
-		}
+		return depth == 0 || slices.ContainsFunc(t, func(e any) bool { return nests(e, depth-1) })
 	case map[string]any:
-		for k := range t {
-			var err error
-			if t[k], err = plain(t[k], depth-1); err != nil {
-				return nil, err
+		for _, e := range t {
+			if depth == 0 || nests(e, depth-1) {
+				return true
 			}
 		}
 	}
-	return v, nil
+	return false
 }
 
 // encodeJSON writes a value on one line, without escapes for HTML.

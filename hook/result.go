@@ -186,7 +186,9 @@ func (r *result) rebuilt() any {
 		return m
 	}
 	for _, t := range r.texts {
-		out = put(out, t.path, t.now)
+		if t.was != t.now {
+			out = put(out, t.path, t.now)
+		}
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/dynamic"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -197,13 +198,13 @@ func (h *handling) rewrite(f *toolFrame) {
 			h.unsupported("rewrite_call")
 			return
 		}
-		native = exactly(native, h.event.Call.native, h.event.exact("input"))
+		native = dynamic.Exact(native, h.event.Call.native, h.event.exact("input"))
 		h.answer.Rewrite = native
 		h.announce(f.RewrittenBy)
 	}
 	if h.program.WrapShell && h.event.Call.Kind == KindShell && h.event.Dialect.keepsFailures() {
 		if wrapped, ok := wrap(native, h.event.Call.names["command"]); ok {
-			h.answer.Rewrite = exactly(wrapped, h.event.Call.native, h.event.exact("input"))
+			h.answer.Rewrite = dynamic.Exact(wrapped, h.event.Call.native, h.event.exact("input"))
 		}
 	}
 }

@@ -1,16 +1,13 @@
 package llm
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/dynamic"
 )
 
 // Bounds on what a provider may stream as one answer.
@@ -191,42 +188,5 @@ func decodeArguments(text string) (any, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more than one value")
-	}
-	return dynamic(v)
-}
-
-// dynamic turns numbers into those of the contract.
-func dynamic(v any) (any, error) {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n, nil
-		}
-		return v.Float64()
-	case []any:
-		for i := range v {
-			e, err := dynamic(v[i])
-			if err != nil {
-				return nil, err
-			}
-			v[i] = e
-		}
-	case map[string]any:
-		for k := range v {
-			e, err := dynamic(v[k])
-			if err != nil {
-				return nil, err
-			}
-			v[k] = e
-		}
-	}
-	return v, nil
+	return dynamic.Value([]byte(text))
 }

@@ -27,6 +27,7 @@ type agent struct {
 	status  int
 	sent    string
 	noReply bool // the answer is not taken into the conversation
+	lite    bool // tools come in an item, as Codex sends them to newer models
 }
 
 func newAgent(tb testing.TB, proto wire.Protocol, url string, stream bool, header ...string) *agent {
@@ -86,6 +87,10 @@ func (a *agent) body() string {
 		}
 		return fmt.Sprintf(`{"model":"claude-sonnet-4-5","messages":[%s],"system":%s,"tools":[%s],"max_tokens":3000,"stream":%t%s}`, list, system, toolList, a.stream, thinking)
 	case wire.Responses:
+		if a.lite {
+			item := `{"type":"additional_tools","id":"at_1","role":"developer","tools":[{"type":"namespace","name":"functions","description":"","tools":[` + toolList + `]}]}`
+			return fmt.Sprintf(`{"model":"gpt-5","input":[%s,%s],"store":false,"include":["reasoning.encrypted_content"],"stream":%t}`, item, list, a.stream)
+		}
 		return fmt.Sprintf(`{"model":"gpt-5","instructions":%s,"input":[%s],"tools":[%s],"store":false,"include":["reasoning.encrypted_content"],"stream":%t}`,
 			quote(a.system), list, toolList, a.stream)
 	case wire.Chat:

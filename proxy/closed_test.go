@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,26 @@ import (
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
+
+// twice are bodies with a field that is there twice, of which a plugin sees one and the provider may read the other: in a part of a result, in a
+// source of its own within it, in the arguments of a call, and in a tool, its schema or a group of tools.
+func twice() [][]string {
+	const double = `"text":"one","te\u0078t":"two"`
+	messages := `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[%s]}],"tools":[%s]}`
+	chat := `{"model":"m","messages":[{"role":"tool","tool_call_id":"a","content":[%s]}],"tools":[%s]}`
+	responses := `{"model":"m","input":[%s],"tools":[%s]}`
+	return [][]string{
+		{"/v1/messages", fmt.Sprintf(messages, `{"type":"tool_result","tool_use_id":"a","content":[{"type":"text",`+double+`}]}`, "")},
+		{"/v1/messages", fmt.Sprintf(messages, `{"type":"tool_result","tool_use_id":"a","content":[{"type":"document","source":{`+double+`}}]}`, "")},
+		{"/v1/messages", fmt.Sprintf(messages, `{"type":"tool_use","id":"a","name":"n","input":{"deep":[{`+double+`}]}}`, "")},
+		{"/v1/messages", fmt.Sprintf(messages, `{"type":"text","text":"x"}`, `{"name":"one","name":"two","input_schema":{}}`)},
+		{"/v1/messages", fmt.Sprintf(messages, `{"type":"text","text":"x"}`, `{"name":"one","input_schema":{"properties":{`+double+`}}}`)},
+		{"/v1/chat/completions", fmt.Sprintf(chat, `{"type":"text",`+double+`}`, "")},
+		{"/v1/chat/completions", fmt.Sprintf(chat, `{"type":"text","text":"x"}`, `{"type":"function","function":{"name":"one","name":"two"}}`)},
+		{"/v1/responses", fmt.Sprintf(responses, `{"type":"function_call_output","call_id":"a","output":[{"type":"input_text",`+double+`}]}`, "")},
+		{"/v1/responses", fmt.Sprintf(responses, "", `{"type":"namespace","name":"n","tools":[{"type":"function","name":"one","name":"two"}]}`)},
+	}
+}
 
 // What a plugin that fails closed cannot see does not pass: requests that are no JSON or have an unknown encoding, when they go up, and
 // answers that cannot be read, when they come down. A plugin that may fail lets all of it pass.
@@ -37,11 +58,15 @@ func TestUnreadable(t *testing.T) {
 			})})
 			want, sent := http.StatusForbidden, int32(0)
 			if policy == abi.FailIgnore {
-				want, sent = http.StatusOK, 2
+				want = http.StatusOK
 			}
-			for _, c := range [][]string{{"no JSON, with a secret"}, {hello, "Content-Encoding", "unknown"}} {
-				if resp, body := post(t, s.url+"/v1/messages", c[0], c[1:]...); resp.StatusCode != want {
-					t.Errorf("%s, %s: status %d: %s", policy, phase, resp.StatusCode, body)
+			cases := append(twice(), []string{"/v1/messages", "no JSON, with a secret"}, []string{"/v1/messages", hello, "Content-Encoding", "unknown"})
+			if policy == abi.FailIgnore {
+				sent = int32(len(cases)) //nolint:gosec // a few
+			}
+			for _, c := range cases {
+				if resp, body := post(t, s.url+c[0], c[1], c[2:]...); resp.StatusCode != want {
+					t.Errorf("%s, %s: %s: status %d: %s", policy, phase, c[1], resp.StatusCode, body)
 				}
 			}
 			if got := seen.Load(); got != sent {

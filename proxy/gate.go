@@ -113,7 +113,7 @@ func (x *exchange) gate(ctx context.Context, o *wire.Out, call *abi.ToolCall) ve
 	if text, ok := call.Arguments.(string); ok && o.Custom {
 		return verdict{args: []byte(text)}
 	}
-	return verdict{args: wire.Marshal(call.Arguments)}
+	return verdict{args: o.Rewritten(call.Arguments)}
 }
 
 // refusal returns what a decision of the gate makes of a call.

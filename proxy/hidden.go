@@ -12,7 +12,7 @@ import (
 // there are new ones.
 func (x *exchange) offer() bool {
 	changed := false
-	if x.ln.Calls == 0 && x.s.cfg.Tools != nil && len(x.req.Tools) > 0 && len(x.ln.Hidden) == 0 {
+	if x.ln.Calls == 0 && x.s.cfg.Tools != nil && x.req.TakesTools() && len(x.ln.Hidden) == 0 {
 		for _, t := range x.s.cfg.Tools.Tools() {
 			changed = x.hide(t) || changed
 		}

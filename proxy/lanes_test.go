@@ -349,3 +349,46 @@ func TestRestart(t *testing.T) {
 }
 
 var _ phases.Plugin = hook{}
+
+// Codex sends its tools to newer models in an item of the conversation: that is a conversation as any other, its calls are gated, a
+// compaction keeps the item, and no tool is added to it.
+func TestToolsInItem(t *testing.T) {
+	t.Parallel()
+	l := &upstreamLog{t: t, proto: wire.Responses}
+	up := fake(t, func(q providertest.Query) providertest.Answer {
+		l.add(q.Body)
+		if q.N%30 == 0 {
+			return providertest.Answer{Content: []abi.ContentBlock{abi.Text("done")}}
+		}
+		c := call(fmt.Sprintf("call_%d", q.N), "functions__bash", fmt.Sprintf("cat file%d.go", q.N))
+		if q.N == 2 {
+			c.Arguments = map[string]any{"command": "rm -rf /"}
+		}
+		return providertest.Answer{Calls: []abi.ToolCall{c}}
+	})
+	guard := hook{name: "guard", hooks: []abi.Hook{{Phase: abi.ToolGate, Mode: abi.ModeGate}}, answer: func(e *abi.Event) (*abi.Reply, error) {
+		if args, _ := e.Call.Arguments.(map[string]any); args["command"] == "rm -rf /" {
+			return &abi.Reply{Gate: &abi.GateDecision{Action: abi.GateBlock, Reason: "no"}}, nil
+		}
+		return nil, nil
+	}}
+	s := start(t, up.URL(), proxy.Config{Compaction: policy(), Store: memstore.New(), Runtime: runtimeOf(t, guard)})
+	a := newAgent(t, wire.Responses, s.url, true, "User-Agent", "codex_exec/0.169.0", "Session-Id", "s", "Thread-Id", "s")
+	a.lite = true
+	a.say("Read the files.")
+	a.items = append(a.items, `{"type":"additional_tools","id":"at_2","role":"developer","tools":[{"type":"function","name":"late","parameters":{"type":"object","properties":{}}}]}`)
+	n := 0
+	rounds(t, s, a, &n)
+	r := s.Report()
+	if len(r.Lanes) != 1 || r.Counts["side"] != 0 || r.Counts["calls_removed"] != 1 || r.Counts["swaps"] == 0 {
+		t.Errorf("%d lanes, %v", len(r.Lanes), r.Counts)
+	}
+	for i, body := range l.bodies {
+		if text := string(body); strings.Count(text, `"type":"additional_tools"`) != 2 || strings.Contains(text, `"name":"recall"`) {
+			t.Errorf("request %d has not the client's tools: %.300s", i, text)
+		}
+	}
+	if _, failed := cost(up.Bills()); failed > 0 {
+		t.Errorf("%d requests are refused", failed)
+	}
+}

@@ -96,7 +96,7 @@ func (l *relay) finish(ctx context.Context, p *part) error {
 }
 
 // broken ends an answer that cannot be continued with an error of the protocol.
-func (l *relay) broken(message string) error {
+func (l *relay) broken(ctx context.Context, message string) error {
 	l.x.s.stats.late.Add(1)
 	body := errorBody(l.x.proto, http.StatusBadGateway, "mortise: "+message)
 	e := wire.NewEvent("error", body)
@@ -113,6 +113,7 @@ func (l *relay) broken(message string) error {
 	case wire.Messages:
 	}
 	l.stream.Failed, l.stream.Done = true, false
+	l.x.owe(ctx, l.parts)
 	if err := l.out.events(e); err != nil {
 		return err
 	}

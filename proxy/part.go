@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/wire"
@@ -13,6 +14,9 @@ import (
 type part struct {
 	answer  *wire.Answer
 	removed map[string]verdict // by call id
+	// made are the calls of the model, where plugins replaced or refused its answer.
+	made     []wire.Out
+	replaced bool
 }
 
 // visible are the blocks that the client gets.
@@ -36,6 +40,27 @@ func (p *part) results() (out [][]byte) {
 	return out
 }
 
+// owed are the items that the provider wants behind an answer that it keeps, and that the client does not have: calls that plugins made, and
+// results of those that were removed.
+func (p *part) owed() (out []json.RawMessage) {
+	has := func(list []wire.Out, id string) bool {
+		return slices.ContainsFunc(list, func(o wire.Out) bool { return o.ID == id })
+	}
+	calls := p.answer.Calls()
+	for i := range calls {
+		if p.replaced && !has(p.made, calls[i].ID) {
+			out = append(out, calls[i].Raw)
+		}
+	}
+	out = append(out, raws(p.results())...)
+	for i := range p.made {
+		if o := &p.made[i]; !has(calls, o.ID) {
+			out = append(out, wire.ResultBlock(p.answer.Protocol, o, blocked("a plugin took it out of the answer").result, true))
+		}
+	}
+	return out
+}
+
 // continued is a request with an answer and the results of its calls.
 func (x *exchange) continued(body []byte, p *part) ([]byte, error) {
 	r, err := wire.Parse(x.proto, body)
@@ -45,7 +70,7 @@ func (x *exchange) continued(body []byte, p *part) ([]byte, error) {
 	items := p.answer.Items(func(*wire.Out) bool { return true })
 	items = append(items, resultItems(x.proto, p.results())...)
 	if _, conversation := continuedFrom(r); conversation != "" { // which has the request and its answer by now
-		return wire.Apply(body, []wire.Splice{{At: r.List, New: append(append([]byte{'['}, join(raws(p.results()))...), ']')}}), nil
+		return wire.Apply(body, []wire.Splice{{At: r.List, New: append(append([]byte{'['}, join(p.owed())...), ']')}}), nil
 	}
 	if r.Text {
 		items = append([][]byte{wire.UserItem(x.proto, nil, wire.String(body, r.List))}, items...)

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
@@ -194,29 +195,41 @@ func TestRewritten(t *testing.T) {
 	})
 }
 
-// A plugin that rewrites one argument changes no other one, whatever its number (acceptance 30).
+// A plugin that rewrites one argument, at the gate or in the answer, changes no other one, whatever its number (acceptance 30).
 func TestRewritten_numbers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p wire.Protocol, stream bool) {
 		t.Helper()
 		up := fake(t, func(providertest.Query) providertest.Answer {
 			c := call("c1", "bash", "ls")
-			c.Arguments = map[string]any{"command": "ls", "issue": int64(9007199254740993), "part": 0.5}
+			c.Arguments = json.RawMessage(`{"big":[18446744073709551617,7],"command":"ls","issue":9007199254740993,"part":1.10}`)
 			return providertest.Answer{Calls: []abi.ToolCall{c}}
 		})
-		s := start(t, up.URL(), proxy.Config{Runtime: runtimeOf(t, hook{
-			name: "rewrite", hooks: []abi.Hook{{Phase: abi.ToolGate, Mode: abi.ModeTransform}},
-			answer: func(e *abi.Event) (*abi.Reply, error) {
-				args, _ := e.Call.Arguments.(map[string]any)
-				args = maps.Clone(args)
-				args["command"] = "ls -l"
-				return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectRewriteCall, Arguments: args}}}, nil
+		more := func(args any) any {
+			m, _ := args.(map[string]any)
+			m = maps.Clone(m)
+			big, _ := m["big"].([]any)
+			m["command"], m["big"] = "ls -l", []any{big[0], int64(8)}
+			return m
+		}
+		for _, h := range []hook{
+			{
+				name: "rewrite", hooks: []abi.Hook{{Phase: abi.ToolGate, Mode: abi.ModeTransform}},
+				answer: func(e *abi.Event) (*abi.Reply, error) {
+					return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectRewriteCall, Arguments: more(e.Call.Arguments)}}}, nil
+				},
 			},
-		})})
-		a := newAgent(t, p, s.url, stream)
-		a.say("go")
-		if calls := a.step().Calls(); len(calls) != 1 || string(calls[0].Args) != `{"command":"ls -l","issue":9007199254740993,"part":0.5}` {
-			t.Errorf("the client got %s", a.raw)
+			answers(abi.FailRun, func(r *abi.Response) (*abi.Message, error) {
+				r.Message.ToolCalls[0].Arguments = more(r.Message.ToolCalls[0].Arguments)
+				return &r.Message, nil
+			}),
+		} {
+			s := start(t, up.URL(), proxy.Config{Runtime: runtimeOf(t, h)})
+			a := newAgent(t, p, s.url, stream)
+			a.say("go")
+			if calls := a.step().Calls(); len(calls) != 1 || string(calls[0].Args) != `{"big":[18446744073709551617,8],"command":"ls -l","issue":9007199254740993,"part":1.10}` {
+				t.Errorf("%s: the client got %s", h.name, a.raw)
+			}
 		}
 	})
 }

@@ -59,7 +59,7 @@ func (x *exchange) planner() func() *plan {
 			p.kept += weigh(i)
 		}
 		var names []string
-		if x.s.cfg.Store != nil && len(r.Tools) > 0 {
+		if x.s.cfg.Store != nil && r.TakesTools() {
 			names = handles(x.ln.Epoch, head, cut)
 		}
 		p.identity, p.threshold, p.win = x.identity(), c.Policy.ThresholdTokens, x.s.window()

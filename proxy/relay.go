@@ -100,7 +100,7 @@ func (l *relay) run(ctx context.Context, body io.Reader) error {
 		l.begin()
 		if err := l.read(ctx, body); err != nil {
 			if bad, ok := errors.AsType[malformedError](err); ok {
-				return l.broken(bad.Error())
+				return l.broken(ctx, bad.Error())
 			}
 			return err
 		}
@@ -116,14 +116,14 @@ func (l *relay) run(ctx context.Context, body io.Reader) error {
 			return err
 		}
 		if resp == nil {
-			return l.broken("the provider did not continue the answer")
+			return l.broken(ctx, "the provider did not continue the answer")
 		}
 		if open != nil {
 			_ = open.Close()
 		}
 		open = resp.Body
 		if body, err = wire.Decoder(resp.Header.Get("Content-Encoding"), resp.Body); err != nil {
-			return l.broken(err.Error())
+			return l.broken(ctx, err.Error())
 		}
 	}
 }
@@ -222,10 +222,10 @@ func (l *relay) vet(ctx context.Context) error {
 	case l.vetted.stream.Unclear != "":
 		return malformedError(l.vetted.stream.Unclear)
 	}
-	blocks, err := l.x.vet(ctx, &l.vetted.stream.Answer)
+	blocks, err := l.x.vet(ctx, l.parts[len(l.parts)-1], &l.vetted.stream.Answer)
 	if err != nil {
 		l.vetted.open = true
-		return l.broken("a plugin refuses the answer: " + err.Error())
+		return l.broken(ctx, "a plugin refuses the answer: "+err.Error())
 	}
 	l.write.Dirty = l.write.Dirty || blocks != nil
 	return l.all(ctx, l.vetted.release(l.x.proto, blocks))

@@ -226,20 +226,21 @@ func (e *editor) content(it *wire.Item, before, after [][]byte) {
 
 // tools adds hidden tools behind the client's, and leaves some out.
 func (e *editor) tools(hidden []json.RawMessage, left []string) {
-	at := e.r.Top["tools"]
-	if !at.Exists() || len(e.r.Tools) == 0 {
-		return
+	gone := wire.Span{}
+	if e.swapFrom < e.from {
+		gone = wire.Span{From: e.r.Items[e.swapFrom].From, To: e.r.Items[e.from-1].To}
 	}
 	for _, t := range e.r.Tools {
-		if slices.Contains(left, t.Name) {
+		if slices.Contains(left, t.Name) && (t.To <= gone.From || t.From >= gone.To) {
 			e.out = append(e.out, wire.Cut(e.r.Body, t.Span))
 		}
+	}
+	if !e.r.TakesTools() || len(hidden) == 0 {
+		return
 	}
 	var list [][]byte
 	for _, h := range hidden {
 		list = append(list, h)
 	}
-	if len(list) > 0 {
-		e.out = append(e.out, wire.Append(e.r.Body, at, list...))
-	}
+	e.out = append(e.out, wire.Append(e.r.Body, e.r.Top["tools"], list...))
 }

@@ -134,7 +134,7 @@ func standIn(r *wire.Request, from, cut, turn int, text string) (item, plain jso
 		add := append(bytes.Join(keep, []byte(",")), ',')
 		return wire.Apply(out, []wire.Splice{{At: wire.Span{From: content.From + 1, To: content.From + 1}, New: add}})
 	}
-	plain = compactions(r, from, cut, build(nil))
+	plain = kept(r, from, cut, build(nil))
 	if mark := lastMark(r); mark != nil {
 		return build(mark), plain
 	}
@@ -163,17 +163,28 @@ func removedSystem(r *wire.Request, from, cut int) string {
 			continue
 		}
 		for _, b := range r.Items[i].Blocks {
-			out = append(out, wire.String(r.Body, b.Value))
+			if b.Type == wire.TypeText {
+				out = append(out, wire.String(r.Body, b.Value))
+			}
 		}
 	}
 	return strings.Join(out, "\n\n")
 }
 
-// compactions puts the newest compaction of the provider behind a placeholder, of Responses.
-func compactions(r *wire.Request, from, cut int, item []byte) []byte {
-	for i := cut - 1; i >= from && r.Protocol == wire.Responses; i-- {
+// kept puts behind a placeholder what of Responses must not be replaced: the newest compaction of the provider, and tools.
+func kept(r *wire.Request, from, cut int, item []byte) []byte {
+	if r.Protocol != wire.Responses {
+		return item
+	}
+	newest := -1
+	for i := from; i < cut; i++ {
 		if strings.HasPrefix(r.Items[i].Type, "compaction") {
-			return append(append(item, ','), r.Items[i].Of(r.Body)...)
+			newest = i
+		}
+	}
+	for i := from; i < cut; i++ {
+		if i == newest || r.Items[i].Type == wire.MoreTools {
+			item = append(append(item, ','), r.Items[i].Of(r.Body)...)
 		}
 	}
 	return item

@@ -20,7 +20,7 @@ func continuedFrom(r *wire.Request) (answer, conversation string) {
 	return wire.String(r.Body, r.Top["previous_response_id"]), wire.String(r.Body, at)
 }
 
-// stored finds what the provider has to get with a request that continues what it keeps: results of calls that the client has not seen.
+// stored finds what the provider has to get with a request that continues what it keeps.
 func (x *exchange) stored(ctx context.Context) {
 	answer, conversation := continuedFrom(x.req)
 	for _, id := range []string{answer, conversation} {
@@ -39,39 +39,39 @@ func (x *exchange) owe(ctx context.Context, parts []*part) {
 		return
 	}
 	last := parts[len(parts)-1]
-	results := raws(last.results())
+	items := last.owed()
 	first := parts[0].answer.ID
 	_, conversation := continuedFrom(x.req)
-	if conversation != "" && (len(results) > 0 || len(x.owed.Results) > 0) {
+	if conversation != "" && (len(items) > 0 || len(x.owed.Items) > 0) {
 		x.s.lanes.Stored(ctx, x.key(), conversation, func(st *lane.Stored) bool {
-			st.Results = results
+			st.Items = items
 			return true
 		})
 	}
 	kept := x.req == nil || string(x.req.Top["store"].Of(x.req.Body)) != "false"
-	if first == "" || !kept || len(results) == 0 && len(parts) == 1 {
+	if first == "" || !kept || len(items) == 0 && len(parts) == 1 {
 		return
 	}
 	x.s.lanes.Stored(ctx, x.key(), first, func(st *lane.Stored) bool {
 		if x.fetched && st.ID != "" { // it was continued when it was made
 			return false
 		}
-		if st.Results = results; len(parts) > 1 {
+		if st.Items = items; len(parts) > 1 {
 			st.ID = last.answer.ID
 		}
 		return true
 	})
 }
 
-// owed adds the results of calls that the client has not seen in front of its input.
+// owed adds what the client does not have in front of its input.
 func (e *editor) owed(st *lane.Stored) {
 	if at := e.r.Top["previous_response_id"]; st.ID != "" && at.Exists() {
 		e.add(at, wire.Quote(st.ID))
 	}
-	if len(st.Results) == 0 || !e.r.List.Exists() {
+	if len(st.Items) == 0 || !e.r.List.Exists() {
 		return
 	}
-	list, at := join(st.Results), e.r.List.From
+	list, at := join(st.Items), e.r.List.From
 	if e.r.Text { // in front of a replacement of the text itself, which begins at the same place
 		open := bytes.Join([][]byte{[]byte("["), list, []byte(`,{"type":"message","role":"user","content":`)}, nil)
 		e.out = append([]wire.Splice{{At: wire.Span{From: at, To: at}, New: open}}, e.out...)

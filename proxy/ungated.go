@@ -79,7 +79,6 @@ func fetches(method, target string) wire.Protocol {
 func (s *Server) fetch(w http.ResponseWriter, r *http.Request, up *upstream, p wire.Protocol) {
 	ctx := r.Context()
 	x := &exchange{s: s, r: r, up: up, proto: p, at: s.cfg.Now(), fetched: true}
-	x.gates, x.replaces = x.canGate(), x.canReplace()
 	if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || strings.Contains(query, "starting_after") {
 		what := r.Method + " " + r.URL.Path + " with starting_after" // calls may have begun before
 		if plugin := s.failsClosed(); plugin != "" {
@@ -87,9 +86,9 @@ func (s *Server) fetch(w http.ResponseWriter, r *http.Request, up *upstream, p w
 			return
 		}
 		s.ungated(ctx, "starting_after", what)
-		s.pass(w, r, up, http.NoBody, 0)
-		return
+		x.why = "starting_after" // its usage counts all the same
 	}
+	x.gates, x.replaces = x.canGate(), x.canReplace()
 	resp, err := s.send(ctx, r, up, http.NoBody, 0, false) //nolint:bodyclose // closed by respond
 	if err != nil {
 		s.unreachable(w, r, err)

@@ -29,7 +29,12 @@ func (x *exchange) show(ctx context.Context, a *wire.Answer) (phases.Outcome, er
 
 // vet shows an answer to the plugins at after_inference, and returns what the client gets of it instead: its blocks, or nil for the answer as
 // it is. The error is that of a plugin whose failure refuses the answer.
-func (x *exchange) vet(ctx context.Context, a *wire.Answer) ([]wire.Out, error) {
+func (x *exchange) vet(ctx context.Context, p *part, a *wire.Answer) (blocks []wire.Out, err error) {
+	defer func() {
+		if p.replaced = blocks != nil || err != nil; p.replaced {
+			p.made = a.Calls()
+		}
+	}()
 	if x.ln != nil {
 		x.ln.Lock()
 		defer x.ln.Unlock()
@@ -86,11 +91,13 @@ func blocksOf(p wire.Protocol, a *wire.Answer, m *abi.Message) (out []wire.Out) 
 			c.ID = strings.ReplaceAll(c.ID, "-", "") // a new id has a UUID
 		}
 		o := wire.Out{Type: wire.TypeCall, ID: c.ID, Name: c.Name, Args: wire.Marshal(c.Arguments)}
-		if i := slices.IndexFunc(a.Blocks, func(b wire.Out) bool { return b.ID == c.ID && (b.Custom || b.Item) }); i >= 0 {
+		if i := slices.IndexFunc(a.Blocks, func(b wire.Out) bool { return b.ID == c.ID && b.Type == wire.TypeCall }); i >= 0 {
 			text, _ := c.Arguments.(string)
 			switch b := &a.Blocks[i]; {
 			case b.Custom:
 				o.Custom, o.Args = true, []byte(text)
+			case !b.Item:
+				o.Args = b.Rewritten(c.Arguments)
 			case bytes.Equal(wire.Marshal(b.Call()), wire.Marshal(&c)):
 				o = *b
 			default:

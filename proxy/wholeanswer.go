@@ -27,12 +27,13 @@ func (x *exchange) transformWhole(ctx context.Context, w http.ResponseWriter, re
 		return
 	}
 	parts, last, changed := x.wholeParts(ctx, a, plain)
-	if last == nil && x.refusal != "" {
-		fail(w, x.proto, http.StatusForbidden, x.refusal)
-		return
-	}
 	if last == nil {
-		fail(w, x.proto, http.StatusBadGateway, "mortise: the provider did not continue the answer")
+		x.owe(ctx, parts)
+		if x.refusal != "" {
+			fail(w, x.proto, http.StatusForbidden, x.refusal)
+		} else {
+			fail(w, x.proto, http.StatusBadGateway, "mortise: the provider did not continue the answer")
+		}
 		return
 	}
 	x.graft(ctx, parts)
@@ -87,7 +88,7 @@ func (x *exchange) wholeParts(ctx context.Context, a *wire.Answer, body []byte) 
 	for {
 		p := &part{answer: a, removed: map[string]verdict{}}
 		l.parts = append(l.parts, p)
-		x.vetWhole(ctx, a, &changed)
+		x.vetWhole(ctx, p, &changed)
 		if a.Unclear == "" && x.refusal == "" && l.judgeWhole(ctx, p) {
 			if changed = true; a.Fixed() {
 				a.Unclear = fixedCall
@@ -121,14 +122,16 @@ func (x *exchange) wholeParts(ctx context.Context, a *wire.Answer, body []byte) 
 }
 
 // vetWhole has plugins see a part of an answer before its calls are judged.
-func (x *exchange) vetWhole(ctx context.Context, a *wire.Answer, changed *bool) {
+func (x *exchange) vetWhole(ctx context.Context, p *part, changed *bool) {
+	a := p.answer
 	if !x.replaces || a.Unclear != "" || len(a.Blocks) == 0 && !a.Done { // an error, or an answer to fetch later
 		return
 	}
-	blocks, err := x.vet(ctx, a)
+	blocks, err := x.vet(ctx, p, a)
 	switch {
 	case err != nil:
 		x.refusal = "mortise: a plugin refuses the answer: " + err.Error()
+		a.Blocks = nil
 	case blocks != nil:
 		a.Blocks, *changed = blocks, true
 	}

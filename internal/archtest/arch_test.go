@@ -53,7 +53,7 @@ func arrows() map[string][]string {
 		"phases":                        {"abi", "phases/state"},
 		"phases/state":                  {"abi"},
 		"phases/phasestest":             {"phases", "abi"},
-		"hook":                          {"phases", "phases/state", "compaction", "compaction/ledger", "llm/transcript", "abi"}, // a protocol: it translates, and decides nothing
+		"hook":                          {"phases", "phases/state", "compaction", "compaction/ledger", "llm/transcript", "internal/dynamic", "abi"}, // a protocol: it translates, and decides nothing
 		"hook/daemon":                   {"hook", "hook/frame", "internal/wire"},
 		"hook/frame":                    {},
 		"hook/install":                  {"hook", "hook/frame"},
@@ -70,7 +70,7 @@ func arrows() map[string][]string {
 		"inbox/inboxtest":               {"inbox", "store", "abi"},
 		"background":                    {"inbox", "internal/dynamic", "abi"},
 		"blob":                          {"store", "abi"},
-		"llm":                           {"abi"},
+		"llm":                           {"internal/dynamic", "abi"},
 		"llm/transcript":                {"abi"},
 		"llm/replay":                    {"llm", "llm/transcript", "abi"},
 		"llm/anthropic":                 {"llm", "abi"},

@@ -35,6 +35,9 @@ func responses() *protocol {
 	}
 }
 
+// additionalTools is the type of an item that offers tools, as Codex sends its own.
+const additionalTools = "additional_tools"
+
 func rsShape(counts bool) fields {
 	text := fields{"text!": is("string"), "prompt_cache_breakpoint": nil}
 	image := fields{"image_url": is("string"), "detail": one("low", "high", "auto", "original"), "prompt_cache_breakpoint": nil}
@@ -59,6 +62,7 @@ func rsShape(counts bool) fields {
 	}}
 	tools := maps.Clone(function)
 	tools["namespace"] = fields{"name!": is("string"), "description": is("string"), "tools!": list(variants(function, ""))}
+	items[additionalTools] = fields{"tools!": list(variants(tools, "")), "role": one("developer"), "id": is("string")}
 	f := fields{
 		"model!": is("string"), "input!": textOr(list(variants(items, "message"))), "instructions": is("string"),
 		"tools":       list(variants(tools, "")),
@@ -100,6 +104,7 @@ type rsItem struct {
 	CallID                          string  `json:"call_id"`
 	Encrypted                       *string `json:"encrypted_content"`
 	Content, Output                 oaParts
+	Tools                           []oaTool
 	stored                          bool // the server has kept it
 	Summary                         []struct{ Text string }
 }
@@ -130,6 +135,9 @@ func (s *Server) rsParse(body []byte, counts bool) (*ask, *failure) {
 	var r rsRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, oaProblem(&problem{kind: "syntax"})
+	}
+	for i := range r.Input {
+		r.Tools = append(r.Tools, r.Input[i].Tools...)
 	}
 	r.Tools = flattened(r.Tools)
 	spec, ok := s.cfg.Models[r.Model]
@@ -245,7 +253,7 @@ func (r *rsRequest) checkItems() *failure {
 	for i := range r.Input {
 		it := &r.Input[i]
 		where := fmt.Sprintf("input[%d]", i)
-		prefix := map[string]string{"message": "msg", "function_call": "fc", "reasoning": "rs", "function_call_output": "fc"}[it.Type]
+		prefix := map[string]string{"message": "msg", "function_call": "fc", "reasoning": "rs", "function_call_output": "fc", additionalTools: "at"}[it.Type]
 		switch {
 		case it.ID != "" && !strings.HasPrefix(it.ID, prefix):
 			return wrong("invalid_value", where+".id", "Invalid '%s.id': '%s'. Expected an ID that begins with '%s'.", where, it.ID, prefix)

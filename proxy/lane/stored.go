@@ -14,8 +14,8 @@ import (
 type Stored struct {
 	// ID, if any, is the answer that is continued instead: the provider was asked again, and the client has the id of the first answer.
 	ID string `json:"id,omitempty"`
-	// Results are those of calls that the client has not seen.
-	Results []json.RawMessage `json:"results,omitempty"`
+	// Items are what the provider wants and the client does not have: results of calls that were removed, and calls that plugins made.
+	Items []json.RawMessage `json:"results,omitempty"`
 	// Unpaid means that its usage was not counted yet.
 	Unpaid bool `json:"unpaid,omitempty"`
 }

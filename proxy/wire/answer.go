@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/dynamic"
 )
 
 // Usage is what a provider counted for one request. Input is what no cache had, and Write5m and Write1h are written to
@@ -49,6 +50,15 @@ func (o *Out) Call() abi.ToolCall {
 		c.Arguments = Value(o.Args)
 	}
 	return c
+}
+
+// Rewritten returns other arguments of a call as JSON, with the numbers of the model's that stay as it wrote them.
+func (o *Out) Rewritten(args any) []byte {
+	var wrote any
+	if dynamic.Decode(o.Args, &wrote) == nil {
+		args = dynamic.Exact(args, Value(o.Args), wrote)
+	}
+	return Marshal(args)
 }
 
 // Answer is what a model answered.

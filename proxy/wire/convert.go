@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -95,11 +94,11 @@ func Value(raw []byte) any {
 	if len(raw) == 0 {
 		return map[string]any{}
 	}
-	var v any
-	if !json.Valid(raw) || dynamic.Decode(raw, &v) != nil {
+	v, err := dynamic.Value(raw)
+	if err != nil {
 		return string(raw)
 	}
-	return dynamic.Numbers(v)
+	return v
 }
 
 // Result returns the text of a result.

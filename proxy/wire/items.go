@@ -1,30 +1,19 @@
 package wire
 
-import (
-	"slices"
-	"strings"
-)
-
-// onceNames are the fields of items and blocks that plugins see or edits replace. Of two with one name the provider may read the other one.
-var onceNames = []string{ //nolint:gochecknoglobals // constant
-	"role", "content", "type", "text", "id", "tool_use_id", "name", "input", "tool_calls", "tool_call_id", "call_id", "arguments", "output",
-}
+import "strings"
 
 // read reads the fields of the object that begins at i: those with a reader by that, and the others by what they are. It returns the
 // end of the object.
 func (r *Request) read(i int, field func(key []byte, name, val Span), content func(i int) (int, error)) (int, error) {
-	seen := 0
+	var seen names
 	return members(r.Body, i, func(key []byte, name Span, i int) (int, error) {
-		if n := slices.Index(onceNames, string(key)); n >= 0 {
-			if seen&(1<<n) != 0 {
-				return 0, shape(name.From, "a field is there twice")
-			}
-			seen |= 1 << n
+		if err := seen.add(key, name); err != nil {
+			return 0, err
 		}
 		if content != nil && string(key) == "content" {
 			return content(i)
 		}
-		end, err := value(r.Body, i)
+		end, err := single(r.Body, i, itemDepth)
 		if err == nil {
 			field(key, name, Span{i, end})
 		}
@@ -43,7 +32,7 @@ func (r *Request) content(it *Item, i int, block func(i int) (Block, int, error)
 			return end, err
 		})
 	} else {
-		end, err = value(r.Body, i)
+		end, err = single(r.Body, i, itemDepth)
 	}
 	it.Content = Span{i, end}
 	if it.Plain = err == nil && r.Body[i] == '"'; it.Plain {
@@ -145,7 +134,7 @@ func (r *Request) chatMessage(it *Item) (int, error) {
 // part reads a part of the content of a message of OpenAI.
 func (r *Request) part(i int) (bl Block, end int, err error) {
 	if !is(r.Body, i, '{') { // in an item that is no message
-		end, err = value(r.Body, i)
+		end, err = single(r.Body, i, itemDepth)
 		return bl, end, err
 	}
 	end, err = r.read(i, func(key []byte, name, val Span) {
@@ -171,7 +160,7 @@ func (r *Request) part(i int) (bl Block, end int, err error) {
 func (r *Request) responsesItem(it *Item) (int, error) {
 	b := r.Body
 	bl := Block{}
-	var args, output Span
+	var args, output, tools Span
 	end, err := r.read(it.From, func(key []byte, _, val Span) {
 		switch string(key) {
 		case "role":
@@ -186,6 +175,8 @@ func (r *Request) responsesItem(it *Item) (int, error) {
 			args = val
 		case "output":
 			output = val
+		case "tools":
+			tools = val
 		}
 	}, func(i int) (int, error) { return r.content(it, i, r.part) })
 	if err != nil {
@@ -209,6 +200,9 @@ func (r *Request) responsesItem(it *Item) (int, error) {
 		if bl.ID != "" {
 			bl.Type = TypeCall
 		}
+	case it.Type == MoreTools:
+		bl.Type, it.Role = it.Type, System
+		r.lists = append(r.lists, tools)
 	default:
 		bl.Type, it.Role = it.Type, Assistant
 	}

@@ -52,6 +52,9 @@ const (
 	TypeMedia    = "media"
 )
 
+// MoreTools is the type of an item of Responses that offers tools: Codex sends all of its own that way to newer models.
+const MoreTools = "additional_tools"
+
 // Request is a body, by places in it.
 type Request struct {
 	Protocol Protocol
@@ -64,7 +67,9 @@ type Request struct {
 	List  Span
 	Text  bool
 	Items []Item
+	// Tools are those of the request's own list, and of items with tools.
 	Tools []Tool
+	lists []Span // of tools in items
 	// Fixed is why the conversation must not be edited; empty means that it may.
 	Fixed string
 	// Observe means that the answer must not be acted on either.
@@ -124,7 +129,7 @@ func Parse(p Protocol, body []byte) (*Request, error) {
 		if string(key) == list && is(body, i, '[') {
 			end, err = elements(body, i, '[', r.item)
 		} else {
-			end, err = value(body, i)
+			end, err = single(body, i, 0)
 		}
 		if err != nil {
 			return 0, err
@@ -176,30 +181,48 @@ func (r *Request) item(i int) (end int, err error) {
 	return end, err
 }
 
+// TakesTools reports whether tools may be added: the request has a list of its own, with tools.
+func (r *Request) TakesTools() bool { return r.Top["tools"].Exists() && len(r.Tools) > 0 }
+
 func (r *Request) tools() error {
-	at := r.Top["tools"]
-	if !at.Exists() || r.Body[at.From] != '[' {
-		return nil
+	for _, at := range append([]Span{r.Top["tools"]}, r.lists...) {
+		if !at.Exists() || r.Body[at.From] != '[' {
+			continue
+		}
+		if err := Array(r.Body, at, r.tool); err != nil {
+			return err
+		}
 	}
-	return Array(r.Body, at, func(_ int, val Span) error {
-		t := Tool{Span: val}
-		err := Object(r.Body, val, func(key []byte, name, val Span) error {
-			switch string(key) {
-			case "name":
-				t.Name = String(r.Body, val)
-			case "input_schema", "parameters":
-				t.Schema = val
-			case "cache_control":
-				t.Mark = Span{name.From, val.To}
-			case "function":
-				t.Name = String(r.Body, Field(r.Body, val, "name"))
-				t.Schema = Field(r.Body, val, "parameters")
-			}
-			return nil
-		})
-		r.Tools = append(r.Tools, t)
-		return err
+	return nil
+}
+
+// tool reads a tool, or those of a namespace.
+func (r *Request) tool(_ int, at Span) error {
+	t, inner := Tool{Span: at}, Span{}
+	err := Object(r.Body, at, func(key []byte, name, val Span) error {
+		switch string(key) {
+		case "name":
+			t.Name = String(r.Body, val)
+		case "input_schema", "parameters":
+			t.Schema = val
+		case "cache_control":
+			t.Mark = Span{name.From, val.To}
+		case "function":
+			t.Name = String(r.Body, Field(r.Body, val, "name"))
+			t.Schema = Field(r.Body, val, "parameters")
+		case "tools":
+			inner = val
+		}
+		return nil
 	})
+	switch {
+	case err != nil:
+		return err
+	case inner.Exists() && r.Body[inner.From] == '[':
+		return Array(r.Body, inner, r.tool)
+	}
+	r.Tools = append(r.Tools, t)
+	return nil
 }
 
 // fixed finds out whether the history may be edited.

@@ -73,6 +73,58 @@ func value(b []byte, i int) (int, error) {
 	}
 }
 
+// itemDepth is how deep the blocks of an item are nested in a body.
+const itemDepth = 4
+
+// single is value for what plugins see: no object in it names a field twice, of which a plugin may see one and the provider read the other.
+func single(b []byte, i, depth int) (int, error) {
+	switch {
+	case depth == maxDepth:
+		return 0, shape(i, "nested too deep")
+	case is(b, i, '{'):
+		var seen names
+		return members(b, i, func(key []byte, name Span, i int) (int, error) {
+			if err := seen.add(key, name); err != nil {
+				return 0, err
+			}
+			return single(b, i, depth+1)
+		})
+	case is(b, i, '['):
+		return elements(b, i, '[', func(i int) (int, error) { return single(b, i, depth+1) })
+	}
+	return value(b, i)
+}
+
+// names are those of the fields of an object: the first few, and then all.
+type names struct {
+	few [12][]byte
+	n   int
+	all map[string]bool
+}
+
+// add takes another name, which must be a new one.
+func (s *names) add(key []byte, at Span) error {
+	known := s.all[string(key)]
+	for i := 0; i < s.n && s.all == nil; i++ {
+		known = known || bytes.Equal(s.few[i], key)
+	}
+	switch {
+	case known:
+		return shape(at.From, "a field is there twice")
+	case s.n < len(s.few):
+		s.few[s.n] = key
+		s.n++
+		return nil
+	case s.all == nil:
+		s.all = map[string]bool{}
+		for _, k := range s.few {
+			s.all[string(k)] = true
+		}
+	}
+	s.all[string(key)] = true
+	return nil
+}
+
 // nesting are the lists and objects that are open.
 type nesting struct {
 	open  [maxDepth]byte

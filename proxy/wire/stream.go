@@ -268,7 +268,7 @@ func (s *Stream) responses(e Event) Step {
 	index := s.index(b, Field(b, w, "output_index"))
 	switch kind := Text(b, "type"); kind {
 	case "response.created":
-		s.ID, s.Model = Text(b, "response", "id"), Text(b, "response", "model")
+		s.response(b)
 		return Step{Kind: Start}
 	case "response.output_item.added":
 		o := ResponsesOut(index, Field(b, w, "item").Of(b))
@@ -287,10 +287,10 @@ func (s *Stream) responses(e Event) Step {
 		if kind == "response.incomplete" {
 			s.Stop = "incomplete"
 		}
-		s.usage(b, Field(b, w, "response", "usage"))
+		s.response(b)
 		return Step{Kind: End}
 	case "response.failed", "error":
-		s.usage(b, Field(b, w, "response", "usage"))
+		s.response(b)
 		s.Failed = true
 		return Step{Kind: Failure}
 	}
@@ -306,6 +306,12 @@ func (s *Stream) responses(e Event) Step {
 		return Step{Delta, &g.out}
 	}
 	return Step{}
+}
+
+// response reads the answer as a whole in an event: a stream that is resumed does not have the first one.
+func (s *Stream) response(b []byte) {
+	s.ID, s.Model = cmp.Or(s.ID, Text(b, "response", "id")), cmp.Or(s.Model, Text(b, "response", "model"))
+	s.usage(b, Field(b, Whole(b), "response", "usage"))
 }
 
 // is reports whether a call of Responses ends as it began and came: clients differ in what of it they execute.

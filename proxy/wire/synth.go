@@ -15,7 +15,7 @@ func (o *Out) SetRaw(p Protocol) {
 	case p == Messages && o.Type == TypeText:
 		o.Raw = Marshal(object{"type": "text", "text": o.Text})
 	case p == Messages:
-		o.Raw = Marshal(object{"type": "tool_use", "id": o.ID, "name": o.Name, "input": Value(o.Args)})
+		o.Raw = Marshal(object{"type": "tool_use", "id": o.ID, "name": o.Name, "input": input(o.Args)})
 	case p == Responses && o.Type == TypeText:
 		o.Raw = Marshal(o.message("completed", o.outputText(o.Text)))
 	case p == Responses:
@@ -23,6 +23,14 @@ func (o *Out) SetRaw(p Protocol) {
 	case o.Type == TypeCall:
 		o.Raw = ChatCall(o, o.Args)
 	}
+}
+
+// input is that of a call of Anthropic.
+func input(args []byte) any {
+	if json.Valid(args) {
+		return json.RawMessage(args)
+	}
+	return Value(args)
 }
 
 // NewText returns a text block of ours. Responses names it by a random id.
