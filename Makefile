@@ -29,12 +29,13 @@ tests = @mkdir -p bin; rm -f $(SKIPPED); echo "$(GO) test $(1)"; \
 	MORTISE_SKIPPED=$(SKIPPED) $(or $(TEST),$(GO) test) $(1) $(2); code=$$?; $(list-skipped); test $$code = 0 || exit $$code
 list-skipped = if test -s $(SKIPPED); then echo "SKIPPED:"; sort -u $(SKIPPED) | sed 's/^/  /'; else echo "no test was skipped"; fi
 
-# The demo compiles what its speed does not depend on without optimization, and lets the compiler use more memory: in half the time.
-PLAINLY := $(foreach p,all=-N_-l runtime/...= internal/...= github.com/tetratelabs/...= github.com/mortise-dev/mortise/internal/wasm/...=,'-gcflags=$(subst _, ,$p)')
+# The demo compiles what its speed does not depend on without optimization, and lets the compiler use more memory: in half the time. It needs no C compiler.
+PLAINLY := $(foreach p,all=-N_-l runtime/...= internal/...= github.com/tetratelabs/...= github.com/tetratelabs/wazero/internal/engine/interpreter=-N_-l \
+             github.com/mortise-dev/mortise/internal/wasm/...=,'-gcflags=$(subst _, ,$p)')
 
 .PHONY: demo
 demo: ## mortise serve at work, offline: runs, compactions, a swap and its roll-back
-	@GOGC=400 $(GO) run -ldflags=-w $(PLAINLY) ./examples/serve
+	@CGO_ENABLED=0 GOGC=400 $(GO) run -ldflags=-w $(PLAINLY) ./examples/serve
 
 .PHONY: demo-replay
 demo-replay: ## replay a recorded session through plugins and background compaction

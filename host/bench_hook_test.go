@@ -302,6 +302,7 @@ func (s *seenInput) Call(_ context.Context, _ string, input ...[]byte) ([]byte, 
 // must not break: a trap would show a reader that looks where nothing is.
 func TestBenchGuestsHostile(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	testskip.Plain(t)
 	bad, err := filepath.Glob(filepath.Join("..", "testdata", "abi", "bad", "*.msgpack"))
 	if err != nil || len(bad) < 30 {

@@ -23,7 +23,7 @@ import (
 // sharedCache keeps compiled modules from one run of the tests to the next. What compiles is tested in folders of its own.
 var sharedCache = filepath.Join(os.TempDir(), "mortise-host-test")
 
-// verifyResets is set where hosts check each reset, which benchmarks would measure.
+// verifyResets is set where hosts check each reset, page by page: in make check. Benchmarks would measure it.
 var verifyResets bool
 
 func TestMain(m *testing.M) {
@@ -34,8 +34,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
 		long = 20 << 20
-	}
-	if bench := flag.Lookup("test.bench"); (bench == nil || bench.Value.String() == "") && os.Getenv(entrantVar) == "" {
+	} else if bench := flag.Lookup("test.bench"); (bench == nil || bench.Value.String() == "") && os.Getenv(entrantVar) == "" {
 		verifyResets = true
 	}
 	goleak.VerifyTestMain(m)

@@ -145,7 +145,7 @@ func (a attack) prepare(tb testing.TB, h *host.Host) strike {
 }
 
 // attackTime is the deadline of an attack.
-const attackTime = 150 * time.Millisecond
+const attackTime = 50 * time.Millisecond
 
 // run attacks and returns how late control came back.
 func (a attack) run(t *testing.T, hit strike) time.Duration {

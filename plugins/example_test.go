@@ -13,7 +13,7 @@ import (
 // A guest answers a phase like any other plugin.
 func ExampleLoad() {
 	ctx := context.Background()
-	h, err := host.New(host.Config{})
+	h, err := host.New(host.Config{CacheDir: cacheDir})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -40,7 +40,7 @@ func ExampleLoad() {
 // A plugin that asks for it, and is granted it, keeps its memory for the phases of a run.
 func ExamplePlugin_sticky() {
 	ctx := context.Background()
-	h, err := host.New(host.Config{})
+	h, err := host.New(host.Config{CacheDir: cacheDir})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -72,7 +72,7 @@ func ExamplePlugin_sticky() {
 // one in use continues.
 func ExampleSet_Swap() {
 	ctx := context.Background()
-	h, err := host.New(host.Config{})
+	h, err := host.New(host.Config{CacheDir: cacheDir})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -27,7 +27,7 @@ type contest struct {
 func newContest(tb testing.TB, spec host.Spec, phase abi.Phase) *contest {
 	tb.Helper()
 	ctx := tb.Context()
-	h, err := host.New(host.Config{})
+	h, err := host.New(host.Config{CacheDir: cacheDir})
 	if err != nil {
 		tb.Fatal(err)
 	}

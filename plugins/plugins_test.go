@@ -18,7 +18,15 @@ import (
 	"github.com/mortise-dev/mortise/plugins"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// cacheDir has the compiled guests of all tests.
+var cacheDir string
+
+func TestMain(m *testing.M) {
+	if dir, err := os.UserCacheDir(); err == nil {
+		cacheDir = filepath.Join(dir, "mortise-test")
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func module(name string) host.Spec {
 	return host.Spec{Path: filepath.Join("..", "testdata", "guests", name+".wasm")}
@@ -26,11 +34,7 @@ func module(name string) host.Spec {
 
 func newHost(t *testing.T) *host.Host {
 	t.Helper()
-	cache := ""
-	if dir, err := os.UserCacheDir(); err == nil {
-		cache = filepath.Join(dir, "mortise-test")
-	}
-	h, err := host.New(host.Config{CacheDir: cache})
+	h, err := host.New(host.Config{CacheDir: cacheDir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,13 +104,11 @@ func busyModel(t *testing.T) *httptest.Server {
 // what plugins changed of it; and of what only the proxy has compacted away no text is kept in memory. The answers have a length, as that of
 // an upstream which does not stream, though the plugins change them.
 func TestEndless(t *testing.T) { //nolint:paralleltest // it measures memory
+	testskip.Long(t)
 	if proxy.UnderRace {
 		testskip.Skip(t, "it measures memory: make test-plain runs it, without the race detector")
 	}
-	rounds := 1000
-	if testing.Short() {
-		rounds = 400
-	}
+	const rounds = 1000
 	redact := hook{
 		name: "redact", hooks: []abi.Hook{{Phase: abi.AfterToolExecute, Mode: abi.ModeTransform}},
 		answer: func(e *abi.Event) (*abi.Reply, error) {

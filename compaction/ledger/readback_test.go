@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction/ledger"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // busy is a session that fills every section.
@@ -126,6 +127,7 @@ func TestSummaryOfOursInALog(t *testing.T) {
 
 func TestChainOfTexts(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	list := windows(t, 8)
 	full, chained := 0, 0
 	for i := range list {

@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
-	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/command"
+	"github.com/mortise-dev/mortise/internal/cli/servecmd"
 )
 
 // Variables that make this program one of its children.
@@ -30,7 +31,7 @@ func beChild() {
 		os.Exit(serveReader(root))
 	}
 	if args := os.Getenv(serverArgs); args != "" {
-		os.Exit(int(cli.Main(context.Background(), strings.Split(args, "\n"), cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, links())))
+		os.Exit(int(command.Main(context.Background(), strings.Split(args, "\n"), command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, links(), servecmd.New)))
 	}
 }
 

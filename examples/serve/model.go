@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -13,21 +12,13 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
-// links is what the server of the demo consists of: a scripted model and stores in SQLite files. The command mortise links the clients of
-// all providers and databases instead, which take longer to compile than everything else.
+// links is what the server of the demo has beyond its own parts: a scripted model. The command mortise links clients of all providers and
+// databases, and SQLite, which take longer to compile than everything else.
 func links() program.Links {
 	return program.Links{
 		Providers: []program.Provider{{Name: "scripted", Open: func(c program.Connection) (llm.Model, error) { return scripted{c.BaseURL}, nil }}},
-		OpenStore: func(ctx context.Context, name string, existing bool, _ *slog.Logger) (program.Store, error) {
-			s, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: name, Existing: existing})
-			if err != nil {
-				return nil, err
-			}
-			return s, nil
-		},
 	}
 }
 

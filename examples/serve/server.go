@@ -55,8 +55,8 @@ func start(ctx context.Context, dir, root, modelURL string) (*server, error) {
 		return nil, err
 	}
 	s := &server{dir: dir, cmd: exec.CommandContext(ctx, self)} //nolint:gosec // this program
-	args := []string{"serve", "--config", filepath.Join(dir, "mortise.yaml"), "--store", filepath.Join(dir, "mortise.db"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-level", "warn"}
-	s.cmd.Env = append(os.Environ(), serverArgs+"="+strings.Join(args, "\n"))
+	args := []string{"serve", "--config", filepath.Join(dir, "mortise.yaml"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-level", "warn"}
+	s.cmd.Env = append(os.Environ(), "MORTISE_STORE=", serverArgs+"="+strings.Join(args, "\n"))
 	s.cmd.Stderr = &s.log
 	s.cmd.Cancel, s.cmd.WaitDelay = func() error { return s.cmd.Process.Signal(os.Interrupt) }, 10*time.Second
 	out, err := s.cmd.StdoutPipe()

@@ -40,9 +40,9 @@ func tell(ctx context.Context, out io.Writer, root string) (err error) {
 	}()
 	t := &story{out: out, root: root, swapped: swapped}
 	t.say("THE MODEL IS SCRIPTED: it answers from a script, on loopback (%s).", model.url)
-	t.say("All else is real: mortise serve, its store, plugins and policies in WebAssembly, an MCP server. Nothing leaves this machine.")
+	t.say("All else is real: mortise serve, plugins and policies in WebAssembly, an MCP server. Nothing leaves this machine.")
 	t.say("\n1. Start the server (the first time its modules are compiled, which takes some seconds)\n")
-	t.say("   $ mortise serve --config mortise.yaml --store mortise.db")
+	t.say("   $ mortise serve --config mortise.yaml      # without --store, threads are kept in memory")
 	if t.s, err = start(ctx, dir, root, model.url); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func arrows() map[string][]string {
 		"internal/program":              {"*"}, // it wires everything
 		"internal/cli":                  command("internal/cli/checkcmd", "internal/cli/compactcmd", "internal/cli/explaincmd", "internal/cli/hookcmd", "internal/cli/proxycmd", "internal/cli/runcmd", "internal/cli/servecmd"),
 		"internal/cli/links":            {"*"},
-		"internal/cli/command":          {"internal/config", "internal/program", "internal/term"},
+		"internal/cli/command":          {"internal/config", "internal/exit", "internal/program", "internal/term"},
 		"internal/cli/check":            {"internal/exit", "internal/term"},
 		"internal/cli/wording":          {"internal/term", "compaction"},
 		"internal/cli/servecmd":         command("serve", "internal/acp"),

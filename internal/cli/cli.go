@@ -3,9 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -19,63 +16,15 @@ import (
 	"github.com/mortise-dev/mortise/internal/cli/servecmd"
 	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/program"
-	"github.com/mortise-dev/mortise/internal/term"
 )
 
 // Streams are the standard streams of the process: In, Out and Err. Main sets the other fields.
 type Streams = command.Streams
 
-// Main runs the command line with what the program links, and returns the exit code. The first interrupt
-// ends what runs in an orderly way; the second ends the process. SIGHUP is an
-// interrupt when standard error is a terminal, which is gone then; elsewhere it
-// waits for mortise run, and other commands ignore it.
+// Main is [command.Main] with all commands.
 func Main(ctx context.Context, args []string, s Streams, links program.Links) exit.Code {
-	s.Links = links
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if term.IsTerminal(s.Err) {
-		ends = append(ends, syscall.SIGHUP)
-	} else {
-		hangups := make(chan os.Signal, 1)
-		signal.Notify(hangups, syscall.SIGHUP) // for good: until it has exited, a signal would kill the process
-		s.Hangups = hangups
-	}
-	ctx, stop := signal.NotifyContext(ctx, ends...)
-	defer stop()
-	go func() {
-		<-ctx.Done()
-		stop()
-	}()
-	root := newRoot(s) //nolint:contextcheck // cobra hands the context to each command
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err != nil {
-		fmt.Fprintln(s.Err, "mortise:", exit.Text(err))
-	}
-	return exit.Of(err)
-}
-
-func newRoot(s command.Streams) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "mortise",
-		Short: "A WebAssembly plugin host for agent extensions",
-		Long: `Mortise runs agent conversations through plugins that are WebAssembly modules,
-and compacts them in the background by policies that are modules as well.
-
-Exit codes: 0 done, 1 a run failed, 2 wrong command line or nothing of that
-name, 3 wrong config, 4 unreadable session, store or record, 5 a module failed to
-load, 130 interrupted.`,
-		Args:          command.TakesNone,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.SetIn(s.In)
-	root.SetOut(s.Out)
-	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(command.BadFlag)
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(servecmd.New(s), proxycmd.New(s), servecmd.NewACP(s), hookcmd.New(s), hookcmd.NewMCP(s), checkcmd.NewValidate(s), checkcmd.NewDoctor(s), servecmd.NewStatus(s), runcmd.New(s), explaincmd.New(s), compactcmd.New(s), newVersion(s))
-	return root
+	return command.Main(ctx, args, s, links, servecmd.New, proxycmd.New, servecmd.NewACP, hookcmd.New, hookcmd.NewMCP, checkcmd.NewValidate,
+		checkcmd.NewDoctor, servecmd.NewStatus, runcmd.New, explaincmd.New, compactcmd.New, newVersion)
 }
 
 func newVersion(s command.Streams) *cobra.Command {

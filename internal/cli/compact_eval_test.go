@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/exit"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // evalReport is the part of the JSON report that tests look at.
@@ -303,6 +304,7 @@ func TestCompactEvalIsInterrupted(t *testing.T) {
 // contenders; ledger must be better grounded than the best of them.
 func TestCompactEvalOnRealInputs(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	dir := shared(t)
 	code, r, stderr := measure(t, "-q", "--config", demoConfig(t), "--policies", "ledger,index+last-n", "--chain", "1",
 		"--probes", filepath.Join(dir, "..", "probes"), dir)

@@ -173,11 +173,9 @@ func demoConfig(t *testing.T) string {
 	return filepath.Join(root(t), "examples", "mortise.yaml")
 }
 
-// longRecording is the size in bytes from which make test leaves recordings to make check.
-const longRecording = 700 << 10
-
 func TestEveryTranscriptRunsToItsEnd(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	ran, due, compacted := 0, 0, 0
 	err := filepath.WalkDir(shared(t), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.Contains(path, "LICENSE") {
@@ -187,11 +185,6 @@ func TestEveryTranscriptRunsToItsEnd(t *testing.T) {
 			if filepath.Base(path) == "report.json" {
 				refusesAReport(t, path)
 				return
-			}
-			if info, err := d.Info(); err != nil {
-				t.Fatal(err)
-			} else if testing.Short() && info.Size() > longRecording {
-				testskip.Skip(t, "replays a long recording; run without -short")
 			}
 			ran++
 			began, ended := transcript(t, path)

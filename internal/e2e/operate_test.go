@@ -112,7 +112,7 @@ func TestDoctor_servers(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			w := newWorldWith(t, options{"version: 1\nmodels:\n  main: {provider: anthropic, name: $MODEL, base_url: \"$URL\", key: {file: key}, max_tokens: 4000}\n" +
-				"agents:\n  worker: {model: main}\nserve: {listen: \"127.0.0.1:0\"}\n", reply, c.url(t), 1})
+				"agents:\n  worker: {model: main}\nserve: {listen: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n", reply, c.url(t), 1})
 			for _, want := range []string{"does not exist yet", "does not exist yet", "was used"} {
 				if want == "was used" {
 					w.start(t)

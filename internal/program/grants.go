@@ -15,7 +15,6 @@ import (
 	"github.com/mortise-dev/mortise/host/capability/http"
 	"github.com/mortise-dev/mortise/host/capability/kv"
 	"github.com/mortise-dev/mortise/host/capability/log"
-	"github.com/mortise-dev/mortise/host/sqlitekv"
 	"github.com/mortise-dev/mortise/internal/config"
 )
 
@@ -24,14 +23,14 @@ import (
 type granter struct {
 	cfg    *Setup
 	logger *slog.Logger
-	files  map[string]*sqlitekv.Store
+	files  map[string]KV
 	memory kv.Store
 	// dry opens no file of a key-value space.
 	dry bool
 }
 
 func newGranter(cfg *Setup, logger *slog.Logger) *granter {
-	return &granter{cfg: cfg, logger: logger, files: map[string]*sqlitekv.Store{}, memory: kv.NewMemory()}
+	return &granter{cfg: cfg, logger: logger, files: map[string]KV{}, memory: kv.NewMemory()}
 }
 
 // of grants what another config names, from the same stores.
@@ -136,7 +135,7 @@ func (r *granter) space(ctx context.Context, k *config.KVConfig) (*kv.Grant, err
 	}
 	store := r.files[path]
 	if store == nil {
-		if store, err = sqlitekv.Open(ctx, sqlitekv.Config{Path: path}); err != nil {
+		if store, err = r.cfg.Links.openKV(ctx, path); err != nil {
 			return nil, err
 		}
 		r.files[path] = store

@@ -2,11 +2,14 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/kv"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/store"
@@ -20,6 +23,8 @@ type Links struct {
 	// OpenStore opens the store of a path or a URL. It creates no store if only an existing one will do: what is missing is an
 	// fs.ErrNotExist then. Its errors have no credentials.
 	OpenStore func(ctx context.Context, name string, existing bool, logger *slog.Logger) (Store, error)
+	// OpenKV opens the file of a key-value space that a plugin is granted. Nil: the config may name spaces in memory only.
+	OpenKV func(ctx context.Context, path string) (KV, error)
 	// Engines are those that the config may name besides the native one.
 	Engines []Engine
 }
@@ -46,6 +51,20 @@ type Store interface {
 	store.Clock
 	Health(ctx context.Context) error
 	Close(ctx context.Context) error
+}
+
+// KV is an open key-value store, which the command closes.
+type KV interface {
+	kv.Store
+	io.Closer
+}
+
+// openKV opens a file of keys.
+func (l Links) openKV(ctx context.Context, path string) (KV, error) {
+	if l.OpenKV == nil {
+		return nil, errors.New("this program has key-value spaces in memory only; write memory: true")
+	}
+	return l.OpenKV(ctx, path)
 }
 
 // Engine makes an engine for the host.

@@ -33,8 +33,8 @@ func Skip(tb testing.TB, format string, args ...any) {
 	tb.Skip("SKIPPED: " + why)
 }
 
-// Long skips a test under go test -short, as make test runs it: one that kills processes or servers many times, fills a store, or repeats
-// a schedule for minutes. make check runs it.
+// Long skips a test under go test -short, as make test runs it: one that kills processes or servers many times, fills a store, repeats
+// a schedule for minutes, runs a suite once more in another configuration, or measures real recordings. make check runs it.
 func Long(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/storetest"
 )
@@ -12,6 +13,7 @@ import (
 // TestModes holds that each way of pgx to execute statements that a URL asks for works.
 func TestModes(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

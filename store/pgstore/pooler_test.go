@@ -110,6 +110,7 @@ func give(t *testing.T, like string, paths ...string) string {
 // TestPooler holds the contract behind a pooler that refuses settings of sessions.
 func TestPooler(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	address := pooler(t, "")
 	both := func(t *testing.T) (one, other store.Store) {
 		t.Helper()

@@ -10,6 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/eval"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/summarizers"
 	"github.com/mortise-dev/mortise/summarizers/bundled"
 )
@@ -18,6 +19,7 @@ import (
 // agent used later without reading them again, and that stand in no message that is left.
 func TestMasksOnRealCompactions(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	list := windows(t)
 	cache, err := os.UserCacheDir()
 	if err != nil {

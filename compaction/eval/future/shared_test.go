@@ -71,6 +71,7 @@ func readWindows(files []string) ([]future.Window, error) {
 // for what is a fact were written anew, so that a window and some facts differ.
 func TestBaselinesOnRealCompactions(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	report, err := future.Run(t.Context(), future.Config{Windows: windows(t), Contenders: future.Baselines(), Sizes: []future.Size{{}}, Chains: []int{1}})
 	if err != nil {
 		t.Fatal(err)

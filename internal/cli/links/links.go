@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/mortise-dev/mortise/host/extismengine"
+	"github.com/mortise-dev/mortise/host/sqlitekv"
 	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/llm/anthropic"
@@ -21,7 +22,10 @@ func All() program.Links {
 			{Name: "openai-chat", KeyEnv: "OPENAI_API_KEY", Open: openOpenAI(openai.Chat)},
 		},
 		OpenStore: openStore,
-		Engines:   []program.Engine{{Name: "extism", New: extismengine.New}},
+		OpenKV: func(ctx context.Context, path string) (program.KV, error) {
+			return sqlitekv.Open(ctx, sqlitekv.Config{Path: path})
+		},
+		Engines: []program.Engine{{Name: "extism", New: extismengine.New}},
 	}
 }
 
