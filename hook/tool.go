@@ -162,7 +162,7 @@ func (h *handling) suspend(d *abi.GateDecision, by string) bool {
 		h.deny(reason+" (it needs an approval, and there is no place for tickets)", by)
 		return false
 	}
-	t, err := h.engine.cfg.Tickets.ask(h.event, by, reason, h.at)
+	t, err := h.engine.cfg.Tickets.ask(h.event, by, reason, h.at, h.engine.cfg.Logger)
 	switch {
 	case err != nil:
 		h.deny(fmt.Sprintf("%s (the ticket could not be stored)", reason), by)

@@ -162,7 +162,15 @@ func TestHook_install(t *testing.T) { //nolint:paralleltest // it sets the envir
 // doctor fails where the client does not answer, a switch turns hooks off, or nothing is registered.
 func (p *hookPlace) doctor(installed []byte) {
 	p.t.Helper()
-	if out := p.run(exit.OK, "hook", "doctor", "claude"); !strings.Contains(out, "probe PreToolUse") {
+	if out := p.run(exit.OK, "hook", "doctor", "claude"); !strings.Contains(out, "probe PreToolUse") || strings.Contains(out, "ticket") {
+		p.t.Error(out)
+	}
+	ticket := filepath.Join(p.profile, "tickets", "0badcafe.json")
+	if err := errors.Join(os.Mkdir(filepath.Dir(ticket), 0o700), os.WriteFile(ticket, []byte("{"), 0o600)); err != nil {
+		p.t.Fatal(err)
+	}
+	p.run(exit.OK, "hook", "pending")
+	if out := p.run(exit.OK, "hook", "doctor", "claude"); !strings.Contains(out, "1 ticket could not be read") || !strings.Contains(out, ticket+".damaged") {
 		p.t.Error(out)
 	}
 	for what, body := range map[string]string{"dies": "kill -9 $$", "prints to standard error": "echo x >&2", "denies nothing": "echo {}"} {
