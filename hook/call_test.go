@@ -1,10 +1,14 @@
 package hook_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -119,6 +123,82 @@ func TestTicket(t *testing.T) {
 	for _, id := range []string{"../../etc/passwd", "", "0badcafe"} {
 		if _, err := b.tickets.Decide(id, true, ""); !errors.Is(err, hook.ErrNoTicket) {
 			t.Errorf("%q: %v", id, err)
+		}
+	}
+}
+
+// TestTicket_damaged: files that hold no ticket are set aside and logged, once. They grant nothing, neither do they keep calls from being suspended.
+func TestTicket_damaged(t *testing.T) {
+	t.Parallel()
+	ask := plugin("ask", abi.ModeGate, func(e *abi.Event) (*abi.Reply, error) {
+		return &abi.Reply{Gate: &abi.GateDecision{Action: abi.GateSuspend, Reason: "sure?", Ticket: &abi.SuspendTicket{ID: "t"}}}, nil
+	}, abi.ToolGate)
+	var log bytes.Buffer
+	dir := t.TempDir()
+	b := engine(t, options{plugins: []phases.Plugin{ask}, edit: func(c *hook.Config) {
+		c.Tickets, c.Logger = hook.NewTickets(dir), slog.New(slog.NewTextHandler(&log, nil))
+	}})
+	tickets := hook.NewTickets(dir) // of the process that decides
+	approved := func(id, command string) (file string, data []byte) {
+		t.Helper()
+		b.send("codex", "PreToolUse", bash(id, command))
+		all, err := tickets.List()
+		if err != nil || len(all) == 0 {
+			t.Fatalf("%d tickets, %v", len(all), err)
+		}
+		k := all[len(all)-1]
+		if _, err := tickets.Decide(k.ID, true, ""); err != nil {
+			t.Fatal(err)
+		}
+		file = filepath.Join(dir, k.ID+".json")
+		if data, err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+		return file, data
+	}
+	write := func(file string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, harm := range []func(file string, data []byte){
+		func(file string, data []byte) { write(file, data[:len(data)/2]) },
+		func(file string, _ []byte) { write(file, nil) },
+		func(file string, data []byte) {
+			write(file, bytes.Replace(data, []byte(`"approved"`), []byte(`"granted"`), 1))
+		},
+		func(file string, data []byte) { // as another ticket, which would never be used up
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			write(filepath.Join(dir, "0badcafe.json"), data)
+		},
+		func(file string, _ []byte) {
+			if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		log.Reset()
+		command := fmt.Sprint("deploy ", i)
+		harm(approved(fmt.Sprint("a", i), command))
+		for _, id := range []string{"b", "c"} {
+			if out, _ := b.send("codex", "PreToolUse", bash(fmt.Sprint(id, i), command)); !strings.Contains(out, "mortise hook approve") {
+				t.Errorf("%d: %s", i, out)
+			}
+		}
+		if n := strings.Count(log.String(), "hook_ticket_damaged"); n != 1 {
+			t.Errorf("%d: logged %d times: %s", i, n, log.String())
+		}
+		if aside, err := tickets.Damaged(); err != nil || len(aside) != i+1 {
+			t.Errorf("%d: %v, %v", i, aside, err)
+		}
+		approved(fmt.Sprint("d", i), command)
+		for j, want := range []bool{false, true} { // once
+			if out, _ := b.send("codex", "PreToolUse", bash(fmt.Sprint("e", i, j), command)); strings.Contains(out, "deny") != want {
+				t.Errorf("%d: call %d: %s", i, j, out)
+			}
 		}
 	}
 }

@@ -170,12 +170,18 @@ func (p *Program) failsClosed(plugin string, at abi.Phase) bool {
 	return false
 }
 
-// Wants reports whether any plugin has a hook at a phase of the event.
+// Wants reports whether any plugin has a hook at a phase of the event, or needs the event to fail closed.
 func (p *Program) Wants(e *EventSpec) bool {
-	return slices.ContainsFunc(e.Phases, func(at abi.Phase) bool { return len(p.Runtime.Order(at)) > 0 })
+	return p.withholds(e) || slices.ContainsFunc(e.Phases, func(at abi.Phase) bool { return len(p.Runtime.Order(at)) > 0 })
 }
 
 // Closed reports whether the agent may not continue without an answer: a plugin fails closed at a phase of the event.
 func (p *Program) Closed(e *EventSpec) bool {
-	return slices.ContainsFunc(e.Phases, func(at abi.Phase) bool { return p.failsClosed("", at) })
+	return p.withholds(e) || slices.ContainsFunc(e.Phases, func(at abi.Phase) bool { return p.failsClosed("", at) })
+}
+
+// withholds reports whether calls are denied for a plugin that fails closed at their results: an agent that cannot have a result withheld by a
+// client that is missing, or sends it all the same when the session is resumed, must have none.
+func (p *Program) withholds(e *EventSpec) bool {
+	return e.Gate && p.failsClosed("", abi.AfterToolExecute)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -63,21 +64,21 @@ func compacts(b *bench, path, summary string, id int) (focus, session, later str
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	b := engine(t, options{program: repairing})
-	path := transcript(t, 40, func(i int) string { return fmt.Sprintf("ok pkg/mod_%d 0.%d12s", i, i) })
-	summary := "We ran the tests of ./pkg/mod_39 and TestFrob_39."
+	path := transcript(t, 160, func(i int) string { return fmt.Sprintf("ok pkg/mod_%d 0.%d12s", i, i) }) // more than the budget holds
+	summary := "We ran the tests of ./pkg/mod_159 and TestFrob_159."
 	focus, session, later := compacts(b, path, summary, 1)
-	if !strings.HasPrefix(focus, "Keep these names exactly: ") || !strings.Contains(focus, "TestFrob_39") || len(focus) > 400*4 {
+	if !strings.HasPrefix(focus, "Keep these names exactly: ") || !strings.Contains(focus, "TestFrob_159") || len(focus) > 400*4 {
 		t.Errorf("focus %q", focus)
 	}
-	if !strings.Contains(session, noteMark) || !strings.Contains(later, noteMark) || strings.Contains(later, "TestFrob_39") {
+	if !strings.Contains(session, noteMark) || !strings.Contains(later, noteMark) || strings.Contains(later, "TestFrob_159") {
 		t.Errorf("session start %q\nlater %q", session, later)
 	}
 	if n := (len(session) + len(later)) * 10 / 37; n > 650+60 { // the rest is the JSON around it
 		t.Errorf("%d tokens came back", n)
 	}
-	for i := range 40 {
-		name := fmt.Sprintf("TestFrob_%d,", i)
-		if strings.Contains(session, name) && strings.Contains(later, name) {
+	for i := range 160 {
+		name := regexp.MustCompile(fmt.Sprintf(`TestFrob_%d\b`, i))
+		if name.MatchString(session) && name.MatchString(later) {
 			t.Errorf("%s came back twice", name)
 		}
 	}

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -16,7 +17,8 @@ const maxTexts = 50_000
 // errTexts is a result with more texts than that.
 var errTexts = errors.New("the result has more texts than can be shown to plugins")
 
-// result is a tool's result as plugins see it: each of its texts is a block of content. Rebuilt keeps the shape.
+// result is a tool's result as plugins see it: each of its texts is a block of content, and behind them each name of a field and each number that
+// could be a secret. Rebuilt keeps the shape.
 type result struct {
 	value any
 	texts []*text
@@ -25,13 +27,15 @@ type result struct {
 	whole *string
 }
 
-// text is one string of a result.
+// text is one string of a result, a number or the name of a field.
 type text struct {
 	path []string
 	was  string
 	now  string
 	// hidden texts are not shown, and emptied when the whole result is replaced.
 	hidden bool
+	// behind are names and numbers; the path of a name ends with it.
+	name, behind bool
 }
 
 // readResult finds the texts of a result. The fields that the tool declares come first.
@@ -44,6 +48,9 @@ func readResult(value any, declared []string) (*result, error) {
 		r.texts = append(r.texts, &text{})
 	}
 	rank := func(t *text) int {
+		if t.behind {
+			return len(declared) + 1
+		}
 		if i := slices.Index(declared, strings.Join(t.path, ".")); i >= 0 {
 			return i
 		}
@@ -51,7 +58,7 @@ func readResult(value any, declared []string) (*result, error) {
 	}
 	slices.SortStableFunc(r.texts, func(a, b *text) int { return rank(a) - rank(b) })
 	for i, t := range r.texts {
-		if len(declared) == 0 && !t.hidden && len(t.was) > len(r.texts[r.main].was) {
+		if len(declared) == 0 && !t.hidden && !t.behind && len(t.was) > len(r.texts[r.main].was) {
 			r.main = i
 		}
 	}
@@ -61,10 +68,11 @@ func readResult(value any, declared []string) (*result, error) {
 func (r *result) collect(v any, path []string) error {
 	switch t := v.(type) {
 	case string:
-		if len(r.texts) == maxTexts {
-			return errTexts
+		return r.add(&text{path: path, was: t, hidden: structural(path, t)})
+	case json.Number:
+		if len(t) >= secretDigits {
+			return r.add(&text{path: path, was: t.String(), behind: true})
 		}
-		r.texts = append(r.texts, &text{path: slices.Clone(path), was: t, now: t, hidden: structural(path, t)})
 	case []any:
 		for i := range t {
 			if err := r.collect(t[i], append(path, strconv.Itoa(i))); err != nil {
@@ -73,12 +81,39 @@ func (r *result) collect(v any, path []string) error {
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(t)) {
-			if err := r.collect(t[k], append(path, k)); err != nil {
+			if err := r.field(t[k], append(path, k)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// field finds the texts of a field of an object, whose name ends the path.
+func (r *result) field(v any, path []string) error {
+	if name := path[len(path)-1]; !fieldName(name) {
+		if err := r.add(&text{path: path, was: name, name: true, behind: true}); err != nil {
+			return err
+		}
+	}
+	return r.collect(v, path)
+}
+
+func (r *result) add(t *text) error {
+	if len(r.texts) == maxTexts {
+		return errTexts
+	}
+	t.path, t.now = slices.Clone(t.path), t.was
+	r.texts = append(r.texts, t)
+	return nil
+}
+
+// secretDigits is from how many characters on a number could be a secret.
+const secretDigits = 6
+
+// fieldName reports whether the name of a field can be no more than that: a few words.
+func fieldName(s string) bool {
+	return len(s) <= 32 && strings.IndexFunc(s, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '-' }) < 0
 }
 
 // structural reports whether a string is part of the shape, not of what the tool answered.
@@ -185,10 +220,18 @@ func (r *result) rebuilt() any {
 		m["content"], m["isError"] = []any{map[string]any{"type": "text", "text": *r.whole}}, true
 		return m
 	}
+	var names []*text
 	for _, t := range r.texts {
-		if t.was != t.now {
+		switch {
+		case t.was == t.now:
+		case t.name:
+			names = append(names, t)
+		default:
 			out = put(out, t.path, t.now)
 		}
+	}
+	for _, t := range slices.Backward(names) { // those within before those around them
+		rename(out, t.path, t.now)
 	}
 	return out
 }
@@ -209,6 +252,30 @@ func copied(v any) any {
 		return out
 	default:
 		return v
+	}
+}
+
+// rename gives a field another name, which is no other one's.
+func rename(v any, path []string, name string) {
+	for ; len(path) > 1; path = path[1:] {
+		switch t := v.(type) {
+		case []any:
+			i, _ := strconv.Atoi(path[0])
+			v = t[i]
+		case map[string]any:
+			v = t[path[0]]
+		}
+	}
+	if m, ok := v.(map[string]any); ok {
+		field, base := m[path[0]], name
+		delete(m, path[0])
+		for i := 2; ; i++ {
+			if _, taken := m[name]; !taken {
+				m[name] = field
+				return
+			}
+			name = base + "_" + strconv.Itoa(i)
+		}
 	}
 }
 

@@ -2,8 +2,11 @@ package hook_test
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +92,52 @@ func TestReplace_shape(t *testing.T) {
 				t.Errorf("as a whole: got %s", out)
 			}
 		})
+	}
+}
+
+// TestReplace_names: a secret in the name of a field or in a number is shown and replaced, or withheld with all of the result. Names of words and
+// small numbers are no secrets.
+func TestReplace_names(t *testing.T) {
+	t.Parallel()
+	const response = `{"a":{"id hunter2 1":1,"id hunter2 2":{"hunter2@x":[{"n":12345678901234567890123,"small":42}]}},"b":"hunter2","numLines":7}`
+	fields := map[string]any{"session_id": "s", "tool_name": "Strange", "tool_use_id": "c", "tool_input": map[string]any{}, "tool_response": json.RawMessage(response)}
+	mcp := maps.Clone(fields)
+	mcp["tool_name"], mcp["tool_response"] = "mcp__s__t", json.RawMessage(`{"content":[{"type":"text","text":"hunter2"}],"structuredContent":`+response+`}`)
+	var seen []string
+	watch := plugin("watch", abi.ModeObserve, func(e *abi.Event) (*abi.Reply, error) {
+		for _, c := range e.Result.Content {
+			seen = append(seen, c.Text)
+		}
+		return nil, nil
+	}, abi.AfterToolExecute)
+	const want = `{"a":{"id *":{"*@x":[{"n":"*","small":42}]},"id *_2":1},"b":"*","numLines":7}`
+	mask := plugin("mask", abi.ModeTransform, func(e *abi.Event) (*abi.Reply, error) {
+		content := slices.Clone(e.Result.Content)
+		for i := range content {
+			content[i].Text = regexp.MustCompile(`hunter2( \d)?|^\d{6,}$`).ReplaceAllString(content[i].Text, "*")
+		}
+		return effects(abi.Effect{Type: abi.EffectReplaceMessage, MessageID: e.ResultMessageID, Content: content}), nil
+	}, abi.AfterToolExecute)
+	b := engine(t, options{plugins: []phases.Plugin{watch, mask}})
+	if out, m := b.send("claude", "PostToolUse", fields); !reflect.DeepEqual(at(m, specific, "updatedToolOutput"), decoded(t, want)) {
+		t.Errorf("claude: %s", out)
+	}
+	if all := []string{"hunter2", "id hunter2 1", "id hunter2 2", "hunter2@x", "12345678901234567890123"}; !slices.Equal(seen, all) {
+		t.Errorf("shown: %q", seen)
+	}
+	mcp["tool_use_id"] = "d"
+	if out, m := b.send("codex", "PostToolUse", mcp); m["reason"] != want {
+		t.Errorf("codex: %s", out)
+	}
+	broken := plugin("broken", abi.ModeTransform, func(*abi.Event) (*abi.Reply, error) { return nil, errors.New("broken") }, abi.AfterToolExecute)
+	broken.d.Hooks[0].OnFailure = abi.FailRun
+	for name, p := range map[string]phases.Plugin{"withheld": broken, "whole": whole("GONE")} {
+		for dialect, f := range map[string]map[string]any{"claude": fields, "codex": mcp} {
+			out, m := engine(t, options{plugins: []phases.Plugin{p}}).send(dialect, "PostToolUse", f)
+			if strings.Contains(out, "hunter2") || strings.Contains(out, "1234567890") || len(m) == 0 {
+				t.Errorf("%s, %s: %s", name, dialect, out)
+			}
+		}
 	}
 }
 

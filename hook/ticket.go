@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -64,7 +65,7 @@ func NewTickets(dir string) *Tickets { return &Tickets{dir: dir} }
 
 // ask returns the ticket of a call: that of an earlier, identical one on which a person decided, which is used up by
 // it, or an open one.
-func (t *Tickets) ask(e *Event, by, reason string, now time.Time) (*Ticket, error) {
+func (t *Tickets) ask(e *Event, by, reason string, now time.Time, log *slog.Logger) (*Ticket, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	input := e.exact("input")
@@ -72,7 +73,7 @@ func (t *Tickets) ask(e *Event, by, reason string, now time.Time) (*Ticket, erro
 	if err != nil {
 		return nil, err
 	}
-	all, err := t.list()
+	all, err := t.list(log)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (t *Tickets) ask(e *Event, by, reason string, now time.Time) (*Ticket, erro
 func (t *Tickets) List() ([]*Ticket, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.list()
+	return t.list(slog.New(slog.DiscardHandler))
 }
 
 // Decide approves or rejects an open ticket.
@@ -145,7 +146,19 @@ func ticketKey(e *Event, input any) (string, error) {
 
 func (t *Tickets) file(id string) string { return filepath.Join(t.dir, id+".json") }
 
-func (t *Tickets) list() ([]*Ticket, error) {
+// Damaged returns the files of tickets that could not be read and were set aside. Their calls have to be suspended, and approved, again.
+func (t *Tickets) Damaged() ([]string, error) {
+	return filepath.Glob(filepath.Join(t.dir, "*"+damaged))
+}
+
+// damaged ends the names of files that were set aside.
+const damaged = ".damaged"
+
+// errDamaged is a file that holds no ticket.
+var errDamaged = errors.New("the file is damaged")
+
+// list reads the tickets. Those that are damaged are set aside: they grant nothing, and keep no other call from being suspended.
+func (t *Tickets) list(log *slog.Logger) ([]*Ticket, error) {
 	entries, err := os.ReadDir(t.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -158,24 +171,39 @@ func (t *Tickets) list() ([]*Ticket, error) {
 		if !ticketID.MatchString(strings.TrimSuffix(entry.Name(), ".json")) {
 			continue
 		}
-		k, err := t.read(filepath.Join(t.dir, entry.Name()))
-		if err != nil {
-			return nil, err
+		path := filepath.Join(t.dir, entry.Name())
+		k, err := t.read(path)
+		if errors.Is(err, errDamaged) {
+			log.Warn("hook_ticket_damaged", "file", path+damaged, "error", err)
+			err = os.Rename(path, path+damaged)
 		}
-		out = append(out, k)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // another process removed it, or set it aside
+		case err != nil:
+			return nil, err
+		case k != nil:
+			out = append(out, k)
+		}
 	}
 	slices.SortFunc(out, func(a, b *Ticket) int { return a.At.Compare(b.At) })
 	return out, nil
 }
 
 func (t *Tickets) read(path string) (*Ticket, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("hook: ticket %s: %w: it is no file", filepath.Base(path), errDamaged)
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("hook: tickets: %w", err)
 	}
 	k := &Ticket{}
 	if err := json.Unmarshal(data, k); err != nil {
-		return nil, fmt.Errorf("hook: ticket %s: %w", filepath.Base(path), err)
+		return nil, fmt.Errorf("hook: ticket %s: %w: %w", filepath.Base(path), errDamaged, err)
+	}
+	known := []TicketStatus{TicketOpen, TicketApproved, TicketRejected, TicketUsed}
+	if t.file(k.ID) != path || k.Key == "" || !slices.Contains(known, k.Status) {
+		return nil, fmt.Errorf("hook: ticket %s: %w", filepath.Base(path), errDamaged)
 	}
 	return k, nil
 }

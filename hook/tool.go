@@ -162,7 +162,7 @@ func (h *handling) suspend(d *abi.GateDecision, by string) bool {
 		h.deny(reason+" (it needs an approval, and there is no place for tickets)", by)
 		return false
 	}
-	t, err := h.engine.cfg.Tickets.ask(h.event, by, reason, h.at)
+	t, err := h.engine.cfg.Tickets.ask(h.event, by, reason, h.at, h.engine.cfg.Logger)
 	switch {
 	case err != nil:
 		h.deny(fmt.Sprintf("%s (the ticket could not be stored)", reason), by)
@@ -267,6 +267,9 @@ func wrap(native any, key string) (any, bool) {
 // post lets the plugins see, and replace, a result before the model does.
 func (h *handling) post(ctx context.Context) error {
 	value, status := h.event.Response, abi.ToolSuccess
+	if _, text := value.(string); !text {
+		value = h.event.exact("response")
+	}
 	if h.event.Spec.Kind == EventFailed {
 		status = abi.ToolError
 		if h.event.Error != "" {
@@ -283,7 +286,7 @@ func (h *handling) post(ctx context.Context) error {
 	call := h.call()
 	id := "result_" + call.ID
 	f := phases.Frame{Call: &call, ResultMessageID: id, Result: &abi.ToolResult{
-		CallID: call.ID, ToolName: call.Name, Status: status, Content: r.content(), Data: dataOf(value),
+		CallID: call.ID, ToolName: call.Name, Status: status, Content: r.content(), Data: dynamic.Numbers(dataOf(value)),
 	}}
 	out, failed, err := h.phase(ctx, abi.AfterToolExecute, &f)
 	switch {
@@ -300,9 +303,6 @@ func (h *handling) post(ctx context.Context) error {
 	}
 	if r.changed() {
 		h.lane.forget(r)
-		if h.event.Spec.Kind == EventPost || h.event.Error == "" {
-			r.value = h.event.exact("response")
-		}
 		h.answer.Replace = r.rebuilt()
 		h.answer.ReplaceText = plainText(h.answer.Replace)
 		h.record.By = strings.Join(h.replacedBy, ",")

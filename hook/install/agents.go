@@ -95,15 +95,24 @@ type Line struct {
 	Dialect, Event  string
 	// Closed means that the agent must not continue without an answer; Gate that exit code 2 denies it.
 	Closed, Gate bool
+	// Without is what is printed of a result when there is no client, empty where that has no form.
+	Without string
 }
 
-// String is the line, for /bin/sh. A gate that fails closed denies when the client is missing or dies.
+// String is the line, for /bin/sh. Where it fails closed, a gate denies when the client is missing or dies, and a result is withheld.
 func (l *Line) String() string {
 	s := quote(l.Client) + " " + quote(l.Profile) + " " + l.Dialect + " " + quote(l.Event)
-	if l.Closed && l.Gate {
-		s += " closed || { echo " + quote("mortise: the hook client "+l.Client+" did not answer, so the call is denied; run: mortise hook doctor "+l.Dialect) + " >&2; exit 2; }"
+	switch {
+	case l.Closed && l.Gate:
+		s += " closed || { echo " + quote(missing(l.Client, l.Dialect, "the call is denied")) + " >&2; exit 2; }"
+	case l.Closed && l.Without != "":
+		s += " closed || printf %s " + quote(l.Without)
 	}
 	return s
+}
+
+func missing(client, dialect, so string) string {
+	return "mortise: the hook client " + client + " did not answer, so " + so + "; run: mortise hook doctor " + dialect
 }
 
 func quote(s string) string {
@@ -129,7 +138,7 @@ const word = `(?:[A-Za-z0-9_./-]+|'[^']*'(?:\\''[^']*')*)`
 // Mark matches the lines of a profile for an agent, and no line that does anything else. The client may be that of another
 // installation, as after an upgrade; it is the first submatch.
 func Mark(profile, dialect string) *regexp.Regexp {
-	return regexp.MustCompile(`^(` + word + `) ` + regexp.QuoteMeta(quote(profile)+" "+dialect) + ` ` + word + `(?: closed \|\| \{ echo ` + word + ` >&2; exit 2; \})?$`)
+	return regexp.MustCompile(`^(` + word + `) ` + regexp.QuoteMeta(quote(profile)+" "+dialect) + ` ` + word + `(?: closed \|\| (?:\{ echo ` + word + ` >&2; exit 2; \}|printf %s ` + word + `))?$`)
 }
 
 // Entry is one hook to register.
@@ -146,6 +155,11 @@ func Entries(d *hook.Dialect, client, profile string, events []string, closed fu
 	for _, name := range events {
 		spec := d.Events[name]
 		l := Line{Client: client, Profile: profile, Dialect: d.Name, Event: name, Closed: closed(spec), Gate: spec.Gate}
+		if spec.Kind == hook.EventPost {
+			if out, ok := d.PolicyOutput(spec, true, missing(client, d.Name, "the result is withheld")); ok {
+				l.Without = out
+			}
+		}
 		out = append(out, Entry{Event: name, Line: l.String(), Timeout: spec.Timeout})
 	}
 	return out

@@ -433,19 +433,20 @@ func TestMark(t *testing.T) {
 	const odd = "/opt/it's $(id)/mortise-hook"
 	for _, profile := range []string{profile, "/home/it's me/.p"} {
 		mark := install.Mark(profile, "codex")
-		line := func(client string, closed bool) string {
-			return (&install.Line{Client: client, Profile: profile, Dialect: "codex", Event: "PreToolUse", Closed: closed, Gate: true}).String()
+		line := func(client string, closed, gate bool) string {
+			return (&install.Line{Client: client, Profile: profile, Dialect: "codex", Event: "PreToolUse", Closed: closed, Gate: gate, Without: `{"it's":"withheld"}`}).String()
 		}
-		for _, l := range []string{line(client, false), line(client, true), line(odd, false), line(odd, true)} {
+		for _, l := range []string{line(client, false, true), line(client, true, true), line(client, true, false), line(odd, false, true), line(odd, true, true), line(odd, true, false)} {
 			if !mark.MatchString(l) {
 				t.Errorf("%s is ours", l)
 			}
 		}
-		closed, bare := line(client, true), line(client, false)
+		closed, bare, result := line(client, true, true), line(client, false, true), line(client, true, false)
 		for _, l := range []string{
 			"evil; " + bare, "evil " + bare, "evil\n" + bare, bare + "; evil", bare + "\nevil", bare + " $(evil)", closed + " evil", closed + "\n", "$(evil)" + bare,
 			strings.Replace(closed, "echo ", "echo $(evil) ", 1), strings.Replace(closed, "echo 'mortise", "echo ''`evil`'mortise", 1), `'a'\'` + bare,
 			strings.Replace(bare, "codex", "claude", 1), strings.Replace(bare, "PreToolUse", "`evil`", 1),
+			result + " evil", result + "; evil", strings.Replace(result, "printf ", "evil ", 1), strings.Replace(result, "printf %s ", "printf %s $(evil)", 1),
 		} {
 			if mark.MatchString(l) {
 				t.Errorf("%s is not ours", l)

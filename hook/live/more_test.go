@@ -427,3 +427,47 @@ func TestLive_untrusted(t *testing.T) {
 		t.Error("an untrusted hook ran; then install need not end in trust")
 	}
 }
+
+// TestLive_clientGone_results: without a client, or with one that dies, no result reaches the model of which a plugin that fails closed has to
+// take secrets out: the call is denied, and the result of one that ran before the client was gone is withheld. Otherwise results pass.
+func TestLive_clientGone_results(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []string{"claude", "codex"} {
+		for _, how := range []string{"deleted", "killed", "killed meanwhile", "open"} {
+			t.Run(dialect+" "+how, func(t *testing.T) {
+				t.Parallel()
+				p := redact("hunter2")
+				p.d.Hooks[0].OnFailure = abi.FailRun
+				if how == "open" {
+					p.d.Hooks[0].OnFailure = abi.FailIgnore
+				}
+				body := "#!/bin/sh\nkill -9 $$\n"
+				if how == "killed meanwhile" {
+					body = "#!/bin/sh\n[ $3 = PreToolUse ] && echo {} || kill -9 $$\n"
+				}
+				client := filepath.Join(t.TempDir(), "it's mortise-hook")
+				if err := os.WriteFile(client, []byte(body), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				r := rig(t, dialect, []phases.Plugin{p}, []abi.ToolCall{live.Shell(dialect, "toolu_1", "touch ran.txt; printf hunter%s 2")}, func(c *live.Config) { c.Client = client })
+				if how == "deleted" {
+					if err := os.Remove(client); err != nil {
+						t.Fatal(err)
+					}
+				}
+				run(t, r, "go", flags(dialect)...)
+				passes, meanwhile := how == "open", how == "killed meanwhile"
+				if dialect == "claude" && !meanwhile { // which ends the run then, and sends the result when the session is resumed
+					run(t, r, "go on", append(flags(dialect), "--continue")...)
+				}
+				if leaked := strings.Contains(sent(r), "hunter2"); leaked != passes || exists(r, "ran.txt") != (passes || meanwhile) {
+					t.Errorf("leaked %v, ran %v", leaked, exists(r, "ran.txt"))
+					dump(t, r)
+				}
+				if !passes && (dialect == "codex" || !meanwhile) && !strings.Contains(sent(r), "mortise-hook did not answer") {
+					t.Error("the model does not learn why")
+				}
+			})
+		}
+	}
+}

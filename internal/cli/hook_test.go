@@ -130,7 +130,7 @@ func TestHook_install(t *testing.T) { //nolint:paralleltest // it sets the envir
 		t.Errorf("what cannot be done is missing: %s", out)
 	}
 	installed, err := os.ReadFile(p.settings)
-	if err != nil || strings.Count(string(installed), "mortise-hook") != 4 { // three hooks, and the hint of the gate
+	if err != nil || strings.Count(string(installed), "mortise-hook") != 5 { // three hooks, and the hints of the gate and of a result
 		t.Errorf("%v %s", err, installed)
 	}
 	if out := p.run(exit.OK, "hook", "install", "claude"); !strings.Contains(out, "already installed") {
@@ -161,7 +161,15 @@ func TestHook_install(t *testing.T) { //nolint:paralleltest // it sets the envir
 // doctor fails where the client does not answer, a switch turns hooks off, or nothing is registered.
 func (p *hookPlace) doctor(installed []byte) {
 	p.t.Helper()
-	if out := p.run(exit.OK, "hook", "doctor", "claude"); !strings.Contains(out, "probe PreToolUse") {
+	if out := p.run(exit.OK, "hook", "doctor", "claude"); !strings.Contains(out, "probe PreToolUse") || strings.Contains(out, "ticket") {
+		p.t.Error(out)
+	}
+	ticket := filepath.Join(p.profile, "tickets", "0badcafe.json")
+	if err := errors.Join(os.Mkdir(filepath.Dir(ticket), 0o700), os.WriteFile(ticket, []byte("{"), 0o600)); err != nil {
+		p.t.Fatal(err)
+	}
+	p.run(exit.OK, "hook", "pending")
+	if out := p.run(exit.OK, "hook", "doctor", "claude"); !strings.Contains(out, "1 ticket could not be read") || !strings.Contains(out, ticket+".damaged") {
 		p.t.Error(out)
 	}
 	for what, body := range map[string]string{"dies": "kill -9 $$", "prints to standard error": "echo x >&2", "denies nothing": "echo {}"} {
@@ -218,7 +226,7 @@ func TestHook_moved(t *testing.T) { //nolint:paralleltest // it sets the environ
 		t.Error("doctor executed a client that is not that of this installation")
 	}
 	p.run(exit.OK, "hook", "install", "claude")
-	if data, err := os.ReadFile(p.settings); err != nil || bytes.Contains(data, []byte(old)) || bytes.Count(data, []byte(p.client)) != 4 {
+	if data, err := os.ReadFile(p.settings); err != nil || bytes.Contains(data, []byte(old)) || bytes.Count(data, []byte(p.client)) != 5 {
 		t.Errorf("%v %s", err, data)
 	}
 	p.run(exit.OK, "hook", "doctor", "claude")
@@ -270,11 +278,11 @@ func TestHook_missing(t *testing.T) { //nolint:paralleltest // it sets the envir
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := regexp.MustCompile(` closed \|\| [^"]*`).ReplaceAll(data, nil)
+	open := regexp.MustCompile(` closed \|\| (?:[^"\\]|\\.)*`).ReplaceAll(data, nil)
 	if err := os.WriteFile(p.settings, open, 0o600); err != nil || bytes.Equal(open, data) {
 		t.Fatal(err)
 	}
-	if out := p.run(exit.Run, "hook", "doctor", "claude"); !strings.Contains(out, "the plugins want PreToolUse, which") {
+	if out := p.run(exit.Run, "hook", "doctor", "claude"); !strings.Contains(out, "the plugins want PostToolUse, PreToolUse, which") {
 		t.Error(out)
 	}
 	write([]byte("version: 1\nplugins: [{name: x, module: none.wasm}]\n"))

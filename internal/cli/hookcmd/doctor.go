@@ -100,6 +100,9 @@ func (o *installOptions) examine(ctx context.Context) []check.Finding {
 	for _, l := range lines {
 		add("probe "+l.Event, o.probe(ctx, l))
 	}
+	if damaged, err := hook.NewTickets(filepath.Join(o.profileOf.dir, daemon.TicketFolder)).Damaged(); err == nil && len(damaged) > 0 {
+		add("tickets", check.Warned("delete "+strings.Join(damaged, " "), "%s could not be read and set aside; what was approved there has to be approved again", term.Counted(len(damaged), "ticket")))
+	}
 	add("events", o.checkEvents())
 	return out
 }
