@@ -258,6 +258,30 @@ func TestSlowAdmission(t *testing.T) {
 	}
 }
 
+// A policy may be asked while another compaction is under way, which ends before it has answered.
+func TestEndsWhileAsked(t *testing.T) {
+	t.Parallel()
+	d := newDesk()
+	var c *compaction.Compactor
+	log, asked := filler(), 0
+	c = d.at(t, says("short"), func(cfg *compaction.Config) {
+		cfg.Admitter = admitter(func(context.Context, *abi.AdmitRequest) (*abi.Decision, error) {
+			if asked++; asked == 3 {
+				for _, n := range d.run() {
+					c.Consume(thread, log, n)
+				}
+			}
+			return &abi.Decision{Allowed: asked == 1, Reason: abi.ReasonPending}, nil
+		})
+	})
+	for range 3 {
+		c.Consider(t.Context(), thread, log)
+	}
+	if asked != 3 || c.Pending(thread) {
+		t.Errorf("asked %d times, pending %v: %v", asked, c.Pending(thread), d.kinds())
+	}
+}
+
 // Steps that race start one compaction between them.
 func TestRacingSteps(t *testing.T) {
 	t.Parallel()
