@@ -43,6 +43,9 @@ func (p *Proxy) judge(ctx context.Context, m *message) (line []byte, c *call, re
 	if c.tool == "" {
 		return nil, nil, "mortise: the call names no tool"
 	}
+	if repeats(m.fields["params"].of(m.data)) {
+		return nil, nil, "mortise: the call has a field twice"
+	}
 	if why := p.cfg.Pins.blocked(c.tool); why != "" {
 		return nil, nil, why
 	}
@@ -131,10 +134,17 @@ func (p *Proxy) answers(m *message) (a asked, ok bool) {
 // result lets plugins replace the result of a call: content and structured content alike.
 func (p *Proxy) result(ctx context.Context, m *message, c *call) []byte {
 	at, ok := m.fields["result"]
-	if !ok {
-		if at, ok = m.fields["error"]; !ok {
-			return m.data
-		}
+	wrong, both := m.fields["error"]
+	switch {
+	case ok && both:
+		return append(denial(m.id, "mortise: the answer is withheld, because it is a result and an error"), '\n')
+	case both:
+		at = wrong
+	case !ok:
+		return m.data
+	}
+	if repeats(at.of(m.data)) {
+		return append(denial(m.id, "mortise: the result is withheld, because it has a field twice"), '\n')
 	}
 	dec := json.NewDecoder(bytes.NewReader(at.of(m.data)))
 	dec.UseNumber()
@@ -188,8 +198,8 @@ func (p *Proxy) listed(ctx context.Context, m *message) []byte {
 	left, all := []json.RawMessage{}, []listing{}
 	for _, raw := range tools {
 		name := textOf(raw, "name")
-		if name == "" {
-			p.cfg.Logger.WarnContext(ctx, "a tool without one name was left out")
+		if name == "" || repeats(raw) {
+			p.cfg.Logger.WarnContext(ctx, "a tool without one name, or with a field twice, was left out")
 			continue
 		}
 		all = append(all, listing{name, raw})

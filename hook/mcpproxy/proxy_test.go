@@ -134,6 +134,7 @@ func start(t *testing.T, pins *mcpproxy.Pins, plugins ...phases.Plugin) *session
 		if err := <-s.done; err != nil {
 			t.Error(err)
 		}
+		_ = clientOut.Close()
 	})
 	return s
 }

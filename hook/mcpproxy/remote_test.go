@@ -96,6 +96,7 @@ func connectTo(t *testing.T, address string, pins *mcpproxy.Pins, plugins ...pha
 			t.Error(err)
 		}
 		_ = remote.Close()
+		_ = clientOut.Close()
 		if strings.Contains(log.String(), "secret-") {
 			t.Errorf("a secret is in the log: %s", log)
 		}

@@ -1,17 +1,25 @@
 package mcpproxy_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mortise-dev/mortise/hook/mcpproxy"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 type word struct {
@@ -117,4 +125,109 @@ func playOfficial(s *session, r *recorder, stateless, jsons bool) {
 	s.until("1 roots")
 	s.write(s.toProxy, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"change"}}`)
 	s.until("notifications/tools/list_changed")
+}
+
+// TestRemote_cut: when the connection to the official server breaks within the answer, the rest comes over another one, and nothing twice.
+func TestRemote_cut(t *testing.T) {
+	t.Parallel()
+	server := official()
+	r := &recorder{next: sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{EventStore: sdk.NewMemoryEventStore(nil)})}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
+	var cut atomic.Int64
+	go func() { _ = behind.Serve(&cutter{listener, "\"progress\":1", &cut}) }()
+	t.Cleanup(func() { _ = behind.Close() })
+	s := connectTo(t, "http://"+listener.Addr().String()+"/", nil, redact())
+	s.write(s.toProxy, hello)
+	s.until(`"serverInfo"`)
+	s.write(s.toProxy, callLine("3", "x"))
+	s.until(`"progress":1`)
+	s.until("x [redacted]")
+	s.write(s.toProxy, ping(4))
+	if got := s.line(); !strings.Contains(got, `"id":4`) {
+		t.Errorf("more came: %s", got)
+	}
+	if gets := r.all(http.MethodGet); cut.Load() != 1 || len(gets) != 1 || gets[0].header.Get("Last-Event-Id") == "" {
+		t.Errorf("%d connections were cut, the stream was resumed so: %v", cut.Load(), gets)
+	}
+}
+
+// cutter closes the first connection that writes some text, behind the event that has it.
+type cutter struct {
+	net.Listener
+
+	text string
+	cut  *atomic.Int64
+}
+
+func (c *cutter) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	return &cutConn{conn, c}, err
+}
+
+type cutConn struct {
+	net.Conn
+
+	by *cutter
+}
+
+func (c *cutConn) Write(p []byte) (int, error) {
+	if !strings.Contains(string(p), c.by.text) || !c.by.cut.CompareAndSwap(0, 1) {
+		return c.Conn.Write(p)
+	}
+	_, _ = c.Conn.Write(p)
+	return 0, errors.Join(errors.New("cut"), c.Conn.Close())
+}
+
+// TestRemote_everything: the test server of the protocol's authors works through the proxy over HTTP: progress, structured results, what it
+// asks the client, and the stream of its own messages.
+func TestRemote_everything(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(cmp.Or(os.Getenv("MORTISE_NPM_MCP"), filepath.Join("..", "..", "bin", "npm-mcp")), "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
+	_, err := os.Stat(program)
+	if _, missing := exec.LookPath("node"); err != nil || missing != nil {
+		testskip.Skip(t, "node or %s is not there: agent/mcp/testdata/npm/build.sh bin/npm-mcp makes it, with npm", program)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	_, port, _ := net.SplitHostPort(address)
+	child := exec.CommandContext(t.Context(), "node", program, "streamableHttp")
+	child.Env = append(os.Environ(), "PORT="+port)
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+	soon(t, "the server does not listen", func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	s := connectTo(t, "http://"+address+"/mcp", nil, guard(), rewriter(), redact())
+	s.write(s.toProxy, strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"roots":{}}`, 1))
+	s.until(`"serverInfo"`)
+	s.write(s.toProxy, initialized)
+	s.until(`"roots/list"`) // over the stream of messages that answer nothing
+	for id, call := range []string{
+		`"name":"echo","arguments":{"message":"the key is hunter2"}`, `"name":"get-structured-content","arguments":{"location":"New York"}`,
+		`"name":"trigger-long-running-operation","arguments":{"duration":1,"steps":2},"_meta":{"progressToken":"p"}`,
+	} {
+		s.write(s.toProxy, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s}}`, id+1, call))
+		if id == 2 {
+			s.until(`"progressToken":"p"`)
+		}
+		want := []string{"the key is [redacted]", `"structuredContent":{`, "completed"}[id]
+		if got := s.until(fmt.Sprintf(`"id":%d`, id+1)); !strings.Contains(got, want) {
+			t.Errorf("want %q: %s", want, got)
+		}
+	}
+	s.end(s.toProxy)
 }

@@ -35,6 +35,21 @@ func TestSmuggling(t *testing.T) {
 	s.expect(s.server, `{"jsonrpc":"2.0","id":9,"method":"ping"}`)
 }
 
+// TestSmuggling_nested: a call with a field twice in its arguments is denied, whichever of them is read.
+func TestSmuggling_nested(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, guard())
+	for id, arguments := range []string{`{"word":"bad","word":"fine"}`, `{"word":"fine","deep":[{"a":{"x":1,"x":2}}]}`, `{"word":"fine","w\u006frd":"bad"}`} {
+		s.write(s.toProxy, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"say","arguments":%s}}`, id, arguments))
+		if line, err := s.client.ReadString('\n'); err != nil || !strings.Contains(line, "has a field twice") {
+			t.Errorf("%s: %v %s", arguments, err, line)
+		}
+	}
+	fine := `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"say","arguments":{"word":"fine","a":[{"word":"x"},{"word":"x"},"word","word"],"b":{"word":{}}}}}`
+	s.write(s.toProxy, fine)
+	s.expect(s.server, fine)
+}
+
 // TestSmuggling_results: no form of a message gets a result past the plugins that look at it, or a tool past its pin.
 func TestSmuggling_results(t *testing.T) {
 	t.Parallel()
@@ -60,6 +75,7 @@ func TestSmuggling_results(t *testing.T) {
 	if strings.Contains(s.log.String(), "description changed") {
 		t.Error(s.log)
 	}
+	list(3, `{"tools":[{"name":"other","inputSchema":{"type":"object","properties":{"a":{"description":"x","description":"evil"}}}}]}`, `{"tools":[]}`)
 	evil := `{"tools":[{"name":"say","Name":"other","description":"evil"}]}`
 	list(4, evil, evil)
 	s.write(s.toProxy, callLine("5", "fine"))
@@ -68,6 +84,8 @@ func TestSmuggling_results(t *testing.T) {
 	}
 	s.write(s.toProxy, `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"new"}}`)
 	s.expect(s.server, `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"new"}}`)
+	s.write(s.fromSrv, `{"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"hunter2","text":"x"}]}}`)
+	s.expect(s.client, `{"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"mortise: the result is withheld, because it has a field twice"}],"isError":true}}`)
 	s.write(s.fromSrv,
 		`{"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"hunter2"}],"n":NaN}}`,
 		`{"jsonrpc":"2.0","method":"x"} {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"hunter2"}]}}`,
