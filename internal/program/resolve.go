@@ -21,7 +21,7 @@ import (
 
 // Resolve returns what is wrong with what the config names.
 func (c *Setup) Resolve(ctx context.Context, data []byte, say func(format string, args ...any)) (out []config.Problem) {
-	file, err := parser.ParseBytes(data, 0)
+	file, _ := parser.ParseBytes(data, 0) // it was parsed before
 	add := func(code func(error) exit.Code, errs ...error) {
 		for _, err := range exit.Each(errs...) {
 			p := config.Problem{Problem: strings.TrimPrefix(exit.Text(err), "config: "), Code: code(err)}
@@ -30,7 +30,7 @@ func (c *Setup) Resolve(ctx context.Context, data []byte, say func(format string
 		}
 	}
 	asConfig := func(error) exit.Code { return exit.Config }
-	add(asConfig, err)
+	var err error
 	c.Clients, err = OpenModels(c)
 	_, mcpErr := c.Mcp()
 	if c.ValidateModels() == nil {
