@@ -30,8 +30,8 @@ type explainOptions struct {
 
 const explainLong = `Print the decision record of a run: which plugin was called when, how much of the
 conversation it saw, what it answered, and what of that was applied, refused,
-deferred or overridden, and why. Admissions and compactions of the thread are in
-between, where they happened.
+deferred or overridden, and why. What was decided about calls that waited, by whom and
+why, and admissions and compactions of the thread are in between, where they happened.
 
 RUN is the id of a run, as in the report of mortise run, or its beginning. Without
 it the newest runs are listed.

@@ -1,6 +1,7 @@
 package explaincmd
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -69,6 +70,14 @@ func ending(r *thread.Record, i int) string {
 func entryRows(t *term.Table, e *thread.Decision) {
 	if e.Compaction != nil {
 		t.Row("  \t%s\t%s\t\t\t%s\t%s", "compaction", term.Dash(term.Plain(e.Compaction.Policy, 30)), term.Plain(string(e.Compaction.Kind), 20), wording.CompactionWords(e.Compaction))
+		return
+	}
+	if a := e.Answer; a != nil {
+		why := fmt.Sprintf("%s (%s), ticket %s, at %s", e.Tool, e.CallID, a.Ticket, e.At.Format(time.DateTime))
+		if a.Reason != "" {
+			why += ": " + term.Clip(a.Reason, wording.MaxReason)
+		}
+		t.Row("  %d\t%s\t%s\t\t\t%s\t%s", e.Step, "answer "+term.Plain(e.Tool, 24), term.Plain(cmp.Or(a.By, "someone"), 40), term.Plain(a.Choice, 12), term.Plain(why, 2*wording.MaxReason))
 		return
 	}
 	who := term.Plain(e.Plugin, 40)

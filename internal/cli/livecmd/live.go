@@ -167,6 +167,9 @@ func (v *live) decide(ctx context.Context, run mailbox.Run) ([]mailbox.Decision,
 	if err != nil {
 		return nil, err
 	}
+	for i := range list {
+		list[i].By = "mortise run" // at a terminal, or by --approve
+	}
 	return agentrun.Decisions(list...)
 }
 
