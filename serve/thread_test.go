@@ -115,7 +115,9 @@ func TestCompaction(t *testing.T) {
 		talk(strings.Repeat("filler ", 300))
 	}
 	w.want(http.StatusConflict, http.MethodDelete, "/v1/threads/t/compactions/latest", "")
-	w.want(http.StatusAccepted, http.MethodPost, "/v1/threads/t/compactions", `{"focus":"names"}`)
+	if a := w.want(http.StatusAccepted, http.MethodPost, "/v1/threads/t/compactions", `{"focus":"names"}`); !strings.Contains(string(a.body), `"begins":"next_run"`) {
+		t.Errorf("of an idle thread the answer is %s", a.body)
+	}
 	run := talk("go")
 	for len(swapped) == 0 {
 		run = talk("on")
