@@ -81,6 +81,32 @@ func TestMCP_env(t *testing.T) {
 	}
 }
 
+// TestStore_kind: a URL that is no store is refused, and memory is no file.
+func TestStore_kind(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"store: postgress://x/y\n":        `store: "postgress" is no kind of store; name a SQLite file, nats://HOST:4222/STREAM, or postgres://USER@HOST/DATABASE; did you mean postgres?`,
+		"store: mysql://u:hunter22@x/y\n": `store: "mysql" is no kind of store`,
+		"record: {store: redis://x}\n":    `record.store: "redis" is no kind of store`,
+		"store: postgresql://x/y\n":       "", "store: tls://x/y\n": "", "store: a.db\n": "",
+	} {
+		_, err := config.Decode([]byte("version: 1\n"+text), config.Names{})
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter22")) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	for flag, want := range map[string]string{"memory": "", "./memory": "./memory", "": "dir/memory.db", "a.db": "a.db"} {
+		cfg := &config.Config{Store: "memory.db"}
+		cfg.In("dir")
+		if got := cfg.StoreOf(flag); got != want {
+			t.Errorf("--store %q: %q, want %q", flag, got, want)
+		}
+	}
+	if cfg := (&config.Config{Store: "memory"}); cfg.StoreOf("") != "" {
+		t.Errorf("store: memory is %q", cfg.StoreOf(""))
+	}
+}
+
 // TestCompaction_default: a compaction section without a summarizer has the ledger, in each way to read it.
 func TestCompaction_default(t *testing.T) {
 	t.Parallel()

@@ -144,6 +144,10 @@ func listRuns(ctx context.Context, out io.Writer, records *thread.Records, path,
 		}{"mortise.runs.v1", path, starts})
 	}
 	t := term.NewTable(out)
+	if len(known) == 0 {
+		t.Row("no runs in %s: none has a record yet", path)
+		return t.End()
+	}
 	t.Row("newest runs in %s", path)
 	for _, k := range known {
 		t.Row("  %s\t%s\t%s\t%s", k.ID, k.Start.At.Format(time.DateTime), term.Plain(k.Start.Run.ThreadID, 36), term.Plain(k.Start.Source, 60))
