@@ -146,12 +146,27 @@ func (r *Runtime) listen(ctx context.Context, j *mailbox.Job, e agent.Event) {
 	case agent.EventRunFinish:
 		r.leave(j)
 		r.record(func(s Recorder) error { return s.End(e.RunID, endOf(e)) })
+	case agent.EventToolCallResumed:
+		if e.Ticket != nil && e.Ticket.Decision != nil {
+			r.record(func(s Recorder) error { return s.Add(e.RunID, answerOf(e.Ticket, e.Step)) })
+		}
 	default: // decides nothing
 	}
 	r.observers.event(ctx, e)
 }
 
-// maxDetail bounds the text of a record's end, in bytes.
+// answerOf is what was decided about a call that waited.
+func answerOf(k *agent.Ticket, step int) thread.Decision {
+	d := k.Decision
+	choice := cmp.Or(d.Choice, string(abi.GateAllow))
+	if d.Choice == "" && d.Action == agent.ActionCancel {
+		choice = "deny"
+	}
+	answer := &thread.Answer{Ticket: k.ID, Choice: choice, Reason: d.Reason[:min(len(d.Reason), maxDetail)], By: d.By}
+	return thread.Decision{At: k.UpdatedAt, Step: step, CallID: k.Call.ID, Tool: k.Call.Name, Answer: answer}
+}
+
+// maxDetail bounds the text of a record's end, and of the reason of an answer, in bytes.
 const maxDetail = 1024
 
 func endOf(e agent.Event) thread.RunEnd {

@@ -32,6 +32,13 @@ func setupOf(cfg *Config) *setup {
 	}
 }
 
+// DefaultAgent is the agent of runs that name none; empty if there is none.
+func (r *Runtime) DefaultAgent() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.setup.byName
+}
+
 // Reconfigure replaces agents and plugins: Agents, Default, Plugins and HookTimeout of cfg, and
 // what [compaction.Compactor.Reconfigure] takes of cfg.Compaction. The rest of cfg is not read. After an
 // error nothing has changed.

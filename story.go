@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type tale struct {
 
 	mu                                             sync.Mutex
 	requests, failedRequests, tools, failed, swaps int
+	exceeded                                       bool // the window was
 	usage                                          abi.Usage
 	cost                                           float64
 }
@@ -130,6 +132,14 @@ func tellCompaction(ctx context.Context, logger *slog.Logger, e *compaction.Even
 	about := t.about()
 	if t == nil {
 		about = []any{"thread_id", e.Thread}
+	}
+	if e.Kind == compaction.EventFallback && t != nil {
+		first := false
+		t.note(func() { first, t.exceeded = !t.exceeded, true })
+		if first {
+			logger.WarnContext(ctx, "window_exceeded", append(slices.Clone(about), "left_out", "the oldest rounds, until a compaction lands",
+				"before_tokens", e.PreTokens, "after_tokens", e.PostTokens)...)
+		}
 	}
 	logger.Log(ctx, level, "compaction", append(about, "kind", string(e.Kind), "policy", e.Policy, "attempt", e.Attempt,
 		"before_tokens", e.PreTokens, "after_tokens", e.PostTokens, "took", e.Duration)...)

@@ -133,6 +133,52 @@ func TestStory(t *testing.T) {
 	})
 }
 
+// broken is a summarizer that fails.
+type broken struct{}
+
+func (broken) Summarize(context.Context, *abi.SummarizeRequest) (*abi.Summary, error) {
+	return nil, errors.New("broken")
+}
+
+// TestStory_window: a run whose oldest rounds are left out warns of it, once.
+func TestStory_window(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log buffer
+		r, err := mortise.New(t.Context(), mortise.Config{
+			Agents: map[string]mortise.Agent{"a": {Model: caller{}, Tools: looks{}}},
+			Compaction: &compaction.Config{
+				Policy: compaction.Policy{
+					WindowTokens: 4_000, ThresholdTokens: 2_500, ReserveTokens: 1_000, KeepRecentTokens: 500, KeepRecentMessages: 1, SummaryTokens: 200, BreakerFailures: -1, MinSurvival: -1,
+				},
+				Summarizer: broken{},
+			},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		must(t, err)
+		must(t, r.Start(t.Context()))
+		defer r.Close(context.Background())
+		warned := ""
+		for range 16 {
+			log.take()
+			ask(t, r, strings.Repeat("filler ", 800)+"3")
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			text := log.take()
+			switch strings.Count(text, "level=WARN msg=window_exceeded run_id=") {
+			case 0:
+			case 1:
+				warned = text
+			default:
+				t.Errorf("a run warns more than once:\n%s", text)
+			}
+		}
+		if !strings.Contains(warned, "before_tokens=") {
+			t.Error("the log does not warn")
+		}
+	})
+}
+
 // TestObservers: each receives all that happens, inside of the one before it, and a tool that panics has an end, too.
 func TestObservers(t *testing.T) {
 	t.Parallel()

@@ -78,6 +78,8 @@ type Event struct {
 	Reason string `json:"reason,omitempty"`
 	// TargetID is the ticket of the call (tool_call_resumed, tool_call_cancel).
 	TargetID string `json:"target_id,omitempty"`
+	// Ticket is the one that was decided; do not change it (tool_call_resumed).
+	Ticket *Ticket `json:"-"`
 	// State is what plugins keep for the thread, by key; do not change it
 	// (state_snapshot).
 	State map[string]any `json:"snapshot,omitempty"`

@@ -127,13 +127,14 @@ func (r *run) interceptedAgain(ctx context.Context, k Ticket, v verdict) (*Termi
 
 // askAgain suspends a resumed call once more, for another question.
 func (r *run) askAgain(ctx context.Context, k Ticket, question abi.SuspendTicket, reason, by string) error {
+	was := k
 	k.SuspendTicket, k.Reason, k.By, k.Status, k.Decision = question, reason, by, TicketOpen, nil
 	k.Rounds++
 	k.Key = joinKey(r.id.RunID, "resumed", k.MessageID, k.Call.ID, strconv.Itoa(k.Rounds))
 	k.UpdatedAt = r.cfg.Now()
 	r.thread.putTicket(k)
 	call, result := k.Call, suspended(k.Call)
-	r.send(ctx, Event{Type: EventToolCallResumed, TargetID: k.ID, Call: &call, Result: &result})
+	r.send(ctx, Event{Type: EventToolCallResumed, TargetID: k.ID, Ticket: &was, Call: &call, Result: &result})
 	return r.checkpoint(ctx, nil)
 }
 
@@ -184,6 +185,6 @@ func (r *run) answered(ctx context.Context, k Ticket, result abi.ToolResult) (*T
 	if saved := r.checkpoint(ctx, nil); saved != nil && err == nil {
 		err = saved
 	}
-	r.send(ctx, Event{Type: EventToolCallResumed, TargetID: k.ID, Call: &call, Result: &result, RewrittenBy: k.RewrittenBy})
+	r.send(ctx, Event{Type: EventToolCallResumed, TargetID: k.ID, Ticket: &k, Call: &call, Result: &result, RewrittenBy: k.RewrittenBy})
 	return stop, err
 }

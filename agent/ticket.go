@@ -72,6 +72,9 @@ type Decision struct {
 	Result any `json:"result,omitempty"`
 	// Reason is a text for people.
 	Reason string `json:"reason,omitempty"`
+	// By is who decided, as far as it is known, and Choice what they chose, in the word of the protocol by which it came: allow, deny or result.
+	By     string `json:"by,omitempty"`
+	Choice string `json:"choice,omitempty"`
 	// About is the question that it answers, nil if that is not known. A call may ask several times.
 	About *Question `json:"about,omitempty"`
 }

@@ -93,7 +93,7 @@ func (s *Server) submitAGUI(ctx context.Context, in *aguiInput) (mailbox.Run, po
 		return mailbox.Run{}, position{}, err
 	}
 	if r.Messages, err = agentrun.Inputs(messages...); err == nil {
-		r.Decisions, err = b.decisions()
+		r.Decisions, err = b.decisions(ctx)
 	}
 	asks := head.Open.Status == mailbox.RunWaiting && agent.WaitReason(head.Open.Wait).Decided()
 	switch {
@@ -166,7 +166,7 @@ func (b *aguiRequest) context() string {
 }
 
 // decisions are the answers to what a run asks.
-func (b *aguiRequest) decisions() ([]mailbox.Decision, error) {
+func (b *aguiRequest) decisions(ctx context.Context) ([]mailbox.Decision, error) {
 	out := make([]decision, 0, len(b.Resume))
 	for i, r := range b.Resume {
 		d := decision{Target: r.InterruptID, Action: actionAllow, Result: r.Payload}
@@ -183,7 +183,7 @@ func (b *aguiRequest) decisions() ([]mailbox.Decision, error) {
 		}
 		out = append(out, d)
 	}
-	list, err := decisionsOf(out)
+	list, err := decisionsOf(ctx, out)
 	if err != nil {
 		return nil, errors.Join(problem(http.StatusUnprocessableEntity, "the values cannot be kept", "use JSON values").about("body.resume"), err)
 	}

@@ -44,7 +44,7 @@ func (s *Server) submitBatch(ctx context.Context, in *batchInput) (*batchOutput,
 	var requests []mailbox.Request
 	var places []int
 	for i := range list {
-		r, err := s.batched(&list[i])
+		r, err := s.batched(ctx, &list[i])
 		if err != nil {
 			out.Body.Runs[i].Error = s.problemOf(ctx, err, i)
 			continue
@@ -66,11 +66,11 @@ func (s *Server) submitBatch(ctx context.Context, in *batchInput) (*batchOutput,
 	return out, nil
 }
 
-func (s *Server) batched(r *batchRun) (mailbox.Request, error) {
+func (s *Server) batched(ctx context.Context, r *batchRun) (mailbox.Request, error) {
 	if r.Run.Mode != "" && r.Run.Mode != modeBackground {
 		return mailbox.Request{}, problem(http.StatusUnprocessableEntity, "runs of a batch are queued", "leave mode out").about("body.mode")
 	}
-	return s.request(&submitInput{Thread: r.Thread, Body: r.Run})
+	return s.request(ctx, &submitInput{Thread: r.Thread, Body: r.Run})
 }
 
 // problemOf returns the problem of a request of a batch.

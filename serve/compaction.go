@@ -45,17 +45,22 @@ type compactInput struct {
 
 type compactOutput struct {
 	Body struct {
-		Requested bool `json:"requested"`
-		Pending   bool `json:"pending" doc:"Whether a compaction is under way already."`
+		Requested bool   `json:"requested"`
+		Pending   bool   `json:"pending" doc:"Whether a compaction is under way already."`
+		Begins    string `json:"begins" enum:"next_step,next_run" doc:"When the next request to the model decides about it: in the run under way, or, as the thread is idle, in its next run."`
 	}
 }
 
 func (s *Server) compact(ctx context.Context, in *compactInput) (*compactOutput, error) {
-	if _, err := s.head(ctx, in.Thread); err != nil {
+	h, err := s.head(ctx, in.Thread)
+	if err != nil {
 		return nil, err
 	}
 	c, out := s.cfg.Runtime.Compactor(), &compactOutput{}
 	out.Body.Requested, out.Body.Pending = true, c.Pending(in.Thread)
+	if out.Body.Begins = "next_run"; h.Claim != nil {
+		out.Body.Begins = "next_step"
+	}
 	c.Request(in.Thread, in.Body.Focus)
 	return out, nil
 }

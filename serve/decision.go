@@ -25,10 +25,10 @@ type decision struct {
 }
 
 // decisionsOf encodes decisions for the mailbox.
-func decisionsOf(list []decision) ([]mailbox.Decision, error) {
+func decisionsOf(ctx context.Context, list []decision) ([]mailbox.Decision, error) {
 	out := make([]agent.Decision, 0, len(list))
 	for _, d := range list {
-		v := agent.Decision{Target: d.Target, Action: agent.ActionResume, Result: d.Result, Reason: d.Reason}
+		v := agent.Decision{Target: d.Target, Action: agent.ActionResume, Result: d.Result, Reason: d.Reason, Choice: d.Action, By: callerOf(ctx)}
 		switch d.Action {
 		case actionDeny:
 			v.Action, v.Result = agent.ActionCancel, "Denied: "+cmp.Or(d.Reason, "the call was not allowed")
@@ -60,7 +60,7 @@ func (s *Server) decide(ctx context.Context, in *decideInput) (*effectOutput, er
 	if err != nil {
 		return nil, err
 	}
-	list, err := decisionsOf(in.Body.Decisions)
+	list, err := decisionsOf(ctx, in.Body.Decisions)
 	if err != nil {
 		return nil, problem(http.StatusUnprocessableEntity, "the values cannot be kept", "use JSON values").about("body.decisions")
 	}

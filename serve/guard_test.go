@@ -69,6 +69,18 @@ func TestWebPages(t *testing.T) {
 	}
 }
 
+// TestInput: a wrong input is answered with what one looks like.
+func TestInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	for _, input := range []string{`5`, `""`, `{}`, `[{"role":"user"}]`} {
+		p := w.refused(http.StatusUnprocessableEntity, http.MethodPost, "/v1/runs", `{"input":`+input+`}`)
+		if p.Field != "body.input" || !strings.Contains(p.Detail, "neither a text") || !strings.Contains(p.Hint, `"input": "TEXT"`) {
+			t.Errorf("%s: %+v", input, p)
+		}
+	}
+}
+
 // TestContentType: a body of another type than JSON is refused, as a form could send it.
 func TestContentType(t *testing.T) {
 	t.Parallel()

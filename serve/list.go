@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -77,7 +78,7 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*runsOutput, erro
 	for i := range list {
 		r := &list[i]
 		entry := runEntry{
-			ID: r.ID, ThreadID: r.Thread, Agent: r.Agent, ParentRunID: r.Parent, Status: string(r.Status), Termination: r.Termination,
+			ID: r.ID, ThreadID: r.Thread, Agent: cmp.Or(r.Agent, s.cfg.Runtime.DefaultAgent()), ParentRunID: r.Parent, Status: string(r.Status), Termination: r.Termination,
 			Wait: r.Wait, WaitUntil: maybe(r.WaitUntil), Error: r.Error,
 			CreatedAt: r.CreatedAt, StartedAt: maybe(r.StartedAt), FinishedAt: maybe(r.FinishedAt),
 			Steps: r.Totals.Steps, Usage: usageOf(r.Totals), Cost: r.Totals.Cost,

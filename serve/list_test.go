@@ -75,6 +75,18 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// TestRuns_agent: a run that named no agent shows the one that it has, in lists too.
+func TestRuns_agent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	id := w.submit("/v1/threads/t/runs", say("say hi"))
+	for _, path := range []string{"/v1/runs", "/v1/runs/" + id.Run} {
+		if a := w.want(http.StatusOK, http.MethodGet, path, ""); !strings.Contains(string(a.body), `"agent":"a"`) {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+}
+
 // TestThread_describedAndDeleted: a thread has a title, metadata and times; it is deleted with the threads below it of its tenant, and not
 // while a run is under way.
 func TestThread_describedAndDeleted(t *testing.T) {

@@ -81,6 +81,9 @@ func humaProblem(e *huma.ErrorModel) *Problem {
 	first := e.Errors[0]
 	p.Detail, p.Field = first.Message, first.Location
 	switch {
+	case strings.HasPrefix(first.Message, "expected value to match exactly one schema") && strings.HasSuffix(first.Location, "input"):
+		p.Detail = "the input is neither a text that is not empty, nor a list of messages"
+		p.Hint = `write "input": "TEXT", or "input": [{"role": "user", "content": [{"type": "text", "text": "TEXT"}]}]`
 	case strings.HasPrefix(first.Message, "json:"): // it has names of types
 		p.Detail = "the body does not fit its schema"
 	case strings.HasPrefix(first.Message, "unexpected property"), strings.HasPrefix(first.Message, "unknown query parameter"):

@@ -86,7 +86,7 @@ func (s *Server) getRun(ctx context.Context, in *runInput) (*runOutput, error) {
 		return nil, s.failure(ctx, err)
 	}
 	v := runView{
-		ID: run.ID, ThreadID: run.Thread, Agent: run.Agent, ParentRunID: run.Parent, Status: string(run.Status), Termination: run.Termination,
+		ID: run.ID, ThreadID: run.Thread, Agent: cmp.Or(run.Agent, s.cfg.Runtime.DefaultAgent()), ParentRunID: run.Parent, Status: string(run.Status), Termination: run.Termination,
 		Wait: run.Wait, WaitUntil: maybe(run.WaitUntil), Output: run.Response, Error: run.Error, Attempts: attempts(&d), LastError: d.LastError,
 		CreatedAt: run.CreatedAt, StartedAt: maybe(run.StartedAt), FinishedAt: maybe(run.FinishedAt),
 	}

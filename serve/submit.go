@@ -133,7 +133,7 @@ func (s *Server) submit(ctx context.Context, in *submitInput) (*streamed, error)
 	if !asStream && in.After+in.OnDisconnect+in.Format != "" {
 		return nil, problem(http.StatusUnprocessableEntity, "after, format and on_disconnect are about a stream", "send the header Accept: text/event-stream").about("query")
 	}
-	req, err := s.request(in)
+	req, err := s.request(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (s *Server) dispatch(ctx context.Context, mode string, r mailbox.Request) (
 }
 
 // request checks a body, and makes the mailbox's request of it.
-func (s *Server) request(in *submitInput) (mailbox.Request, error) {
+func (s *Server) request(ctx context.Context, in *submitInput) (mailbox.Request, error) {
 	b := &in.Body
 	key, err := keyOf(in.Key, b.IdempotencyKey)
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *Server) request(in *submitInput) (mailbox.Request, error) {
 		b.nameMessages(r.Thread, key, input)
 	}
 	if r.Messages, err = agentrun.Inputs(input...); err == nil {
-		r.Decisions, err = decisionsOf(b.Decisions)
+		r.Decisions, err = decisionsOf(ctx, b.Decisions)
 	}
 	if err != nil {
 		return r, problem(http.StatusUnprocessableEntity, "the values cannot be kept", "use JSON values").about("body")

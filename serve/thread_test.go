@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/abi"
@@ -114,7 +115,9 @@ func TestCompaction(t *testing.T) {
 		talk(strings.Repeat("filler ", 300))
 	}
 	w.want(http.StatusConflict, http.MethodDelete, "/v1/threads/t/compactions/latest", "")
-	w.want(http.StatusAccepted, http.MethodPost, "/v1/threads/t/compactions", `{"focus":"names"}`)
+	if a := w.want(http.StatusAccepted, http.MethodPost, "/v1/threads/t/compactions", `{"focus":"names"}`); !strings.Contains(string(a.body), `"begins":"next_run"`) {
+		t.Errorf("of an idle thread the answer is %s", a.body)
+	}
 	run := talk("go")
 	for len(swapped) == 0 {
 		run = talk("on")
@@ -159,4 +162,47 @@ type summarizer struct{}
 
 func (summarizer) Summarize(context.Context, *abi.SummarizeRequest) (*abi.Summary, error) {
 	return &abi.Summary{Text: "SUMMARY"}, nil
+}
+
+// TestAnswers: the record of a run has who decided about its calls, what, why and when, and no result.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	kept := memstore.New()
+	records, err := thread.NewRecorder(t.Context(), kept, thread.RecordConfig{})
+	must(t, err)
+	t.Cleanup(func() { _ = records.Close(context.WithoutCancel(t.Context())) })
+	w := newWorld(t, options{
+		runtime: func(c *mortise.Config) { c.Records = records },
+		serve: func(c *serve.Config) {
+			c.Tokens = []serve.Token{{Name: "ann", Secret: runToken, Scopes: []string{serve.ScopeRun, serve.ScopeRead}}}
+			c.Records = thread.RecordsOf(kept)
+		},
+	})
+	as := []string{"Authorization", "Bearer " + runToken}
+	for choice, body := range map[string]string{
+		"allow": `"reason":"it is cheap","result":"hunter22"`, "deny": `"reason":"it is dear"`, "result": `"result":"hunter22"`,
+	} {
+		var id ids
+		begin := time.Now()
+		w.want(http.StatusAccepted, http.MethodPost, "/v1/threads/"+choice+"/runs", say("ask me"), as...).decode(t, &id)
+		path := "/v1/threads/" + choice + "/decisions?run=" + id.Run
+		for !strings.Contains(string(w.do(http.MethodGet, "/v1/runs/"+id.Run, "", as...).body), `"waiting"`) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		w.want(http.StatusOK, http.MethodPost, "/v1/runs/"+id.Run+"/decisions", `{"decisions":[{"target":"ticket","action":"`+choice+`",`+body+`}]}`, as...)
+		for !strings.Contains(string(w.do(http.MethodGet, "/v1/runs/"+id.Run, "", as...).body), `"done"`) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		var decided struct{ Entries []thread.Decision }
+		a := w.want(http.StatusOK, http.MethodGet, path, "", as...)
+		a.decode(t, &decided)
+		reason := map[string]string{"allow": "it is cheap", "deny": "it is dear"}[choice]
+		want := thread.Answer{Ticket: "ticket", Choice: choice, Reason: reason, By: "ann"}
+		if len(decided.Entries) != 1 || decided.Entries[0].Answer == nil || *decided.Entries[0].Answer != want || decided.Entries[0].Tool != "ask" || decided.Entries[0].CallID != "call_ask" || decided.Entries[0].At.Before(begin) {
+			t.Errorf("%s: the record is %s", choice, a.body)
+		}
+		if strings.Contains(string(a.body), "hunter22") {
+			t.Errorf("the record has a result: %s", a.body)
+		}
+	}
 }

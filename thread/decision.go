@@ -52,7 +52,7 @@ const (
 	Skipped Verdict = "skipped"
 )
 
-// Decision is what one call of a hook came to, or what was decided about a compaction.
+// Decision is what one call of a hook came to, what was decided about a compaction, or what a person decided.
 type Decision struct {
 	At    time.Time `json:"at"`
 	Phase abi.Phase `json:"phase,omitempty"`
@@ -81,6 +81,18 @@ type Decision struct {
 
 	// Compaction is set instead of the others: what was decided about the thread's compaction during the run.
 	Compaction *compaction.Event `json:"compaction,omitempty"`
+	// Answer is set with Tool and CallID instead of the others: what was decided about a call that waited. At is when.
+	Answer *Answer `json:"answer,omitempty"`
+}
+
+// Answer is what a person, or a program for one, decided about a call that waited. The texts of results are not in the record.
+type Answer struct {
+	Ticket string `json:"ticket"`
+	// Choice is allow, deny or result.
+	Choice string `json:"choice"`
+	Reason string `json:"reason,omitempty"`
+	// By is who decided, as the name of a token; empty when it is not known.
+	By string `json:"by,omitempty"`
 }
 
 // Saw is how much of the conversation the hook received.

@@ -152,6 +152,9 @@ func (t *turn) ask(ctx context.Context, tickets []agent.Ticket) error {
 		}
 		list = append(list, d)
 	}
+	for i := range list {
+		list[i].By = "acp"
+	}
 	decisions, err := agentrun.Decisions(list...)
 	if err != nil {
 		return err //nolint:wrapcheck // see Prompt

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/exit"
+	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
@@ -104,6 +105,20 @@ func TestCompactShowAndUndo(t *testing.T) {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is missing from\n%s", want, table)
 		}
+	}
+	m := v.State.Markers[0]
+	if saved := fmt.Sprintf("  %.0f%%  ", 100*float64(m.PreTokens-m.PostTokens)/float64(m.PreTokens)); !strings.Contains(table, "of the range") || !strings.Contains(table, saved) {
+		t.Errorf("%q is missing from\n%s", saved, table)
+	}
+	held, err := program.Lock(path + "-inbox") // as mortise serve has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != exit.Session || !strings.Contains(stderr, "DELETE /v1/threads/ID/compactions/latest") {
+		t.Errorf("of a file in use: exit code %d: %s", code, stderr)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
 	}
 	var log bytes.Buffer
 	undoAll(t, path, n, &log)

@@ -197,6 +197,9 @@ func TestRun_approve(t *testing.T) {
 		if code != exit.OK || stdout != want[0]+"\n" || !strings.Contains(stderr, want[1]) {
 			t.Errorf("%s: exit code %d, %q: %s", flag, code, stdout, stderr)
 		}
+		if strings.Contains(stderr, "success: Denied") || strings.Contains(stderr, "not executed: no one can approve") != (flag != "--approve=always") {
+			t.Errorf("%s: %q", flag, stderr)
+		}
 		if hinted := strings.Contains(stderr, "no terminal"); hinted != (flag == "") || strings.Contains(stderr, "\x1b") {
 			t.Errorf("%s: %q", flag, stderr)
 		}

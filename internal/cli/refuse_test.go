@@ -226,6 +226,7 @@ func TestBadCommandLines(t *testing.T) {
 		"run --json --pace 1s x": "mortise: run: --json is for a prompt, and --pace for a recording",
 		"run --output xml x":     `--output "xml": must be table or json`,
 		"run --no-such x":        "mortise: run: unknown flag: --no-such; mortise run --help says more",
+		"run --foo x":            "mortise: run: unknown flag: --foo; mortise run --help says more",
 		"run --outptu json x":    "mortise: run: unknown flag: --outptu; did you mean --output?",
 		"run -z x":               "mortise: run: unknown shorthand flag: 'z' in -z; mortise run --help",
 		"run --pace soon x":      `mortise: run: --pace "soon": time: invalid duration "soon"`,

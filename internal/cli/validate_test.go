@@ -93,16 +93,19 @@ func TestValidate_references(t *testing.T) {
 		text, want string
 		code       exit.Code
 	}{
-		"valid":    {models + "serve: {tokens: [{name: a, file: secret, scopes: [run]}], listen: '0.0.0.0:1'}\nplugins: [{name: g, module: $ROOT/testdata/guests/guard.wasm, grants: {kv: {path: kv.db}}}]\n", "FILE: valid: 1 agents, 1 models, 1 plugins, 0 MCP servers", exit.OK},
-		"no agent": {"version: 1\n", "mortise serve does not", exit.OK},
-		"key":      {strings.Replace(models, "file: secret", "env: MORTISE_TEST_NOT_SET", 1), "FILE:3: models.m: key: ", exit.Config},
-		"open":     {models + "serve: {listen: '0.0.0.0:1'}\n", "FILE:5: serve.listen: 0.0.0.0:1 is reached from other machines", exit.Config},
-		"policy":   {models + "compaction:\n  summarizer: {policy: extrakt}\n", `FILE:6: compaction.summarizer: `, exit.Config},
-		"module":   {models + "plugins:\n  - {name: g, module: secret}\n", "FILE:6: plugins[0] (g): ", exit.Module},
-		"two":      {"version: 1\n---\nversion: 1\n", "more than one document", exit.Config},
-		"engine":   {models + "engine: v8\n", "FILE:5: engine: ", exit.Config},
-		"syntax":   {"version: 1\nagents: {a\n", "FILE:", exit.Config},
-		"empty":    {"", "version: is missing", exit.Config},
+		"valid":             {models + "serve: {tokens: [{name: a, file: secret, scopes: [run]}], listen: '0.0.0.0:1'}\nplugins: [{name: g, module: $ROOT/testdata/guests/guard.wasm, grants: {kv: {path: kv.db}}}]\n", "FILE: valid: 1 agent, 1 model, 1 plugin, 0 MCP servers", exit.OK},
+		"no agent":          {"version: 1\n", "mortise serve does not", exit.OK},
+		"key":               {strings.Replace(models, "file: secret", "env: MORTISE_TEST_NOT_SET", 1), "FILE:3: models.m: key: ", exit.Config},
+		"open":              {models + "serve: {listen: '0.0.0.0:1'}\n", "FILE:5: serve.listen: 0.0.0.0:1 is reached from other machines", exit.Config},
+		"policy":            {models + "compaction:\n  summarizer: {policy: extrakt}\n", `FILE:6: compaction.summarizer: `, exit.Config},
+		"module":            {models + "plugins:\n  - {name: g, module: secret}\n", "FILE:6: plugins[0] (g): ", exit.Module},
+		"policy of failure": {"version: 1\nplugins: [{name: g, module: $ROOT/testdata/guests/guard.wasm, on_failure: Fail}]\n", `FILE:2: plugins[0] (g): on_failure "Fail"`, exit.Config},
+		"memory":            {"version: 1\nlimits: {memory_mib: 1}\nplugins: [{name: g, module: $ROOT/testdata/guests/guard.wasm}]\n", "FILE:2: limits.memory_mib: is 1", exit.Config},
+		"store":             {models + "store: postgress://x/y\n", `FILE:5: store: "postgress" is no kind of store`, exit.Config},
+		"two":               {"version: 1\n---\nversion: 1\n", "more than one document", exit.Config},
+		"engine":            {models + "engine: v8\n", "FILE:5: engine: ", exit.Config},
+		"syntax":            {"version: 1\nagents: {a\n", "FILE:", exit.Config},
+		"empty":             {"", "version: is missing", exit.Config},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

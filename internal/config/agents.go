@@ -107,11 +107,11 @@ func (a LiveAgentConfig) Stop() []agent.StopPolicy {
 
 // MCPConfig is a server of the Model Context Protocol: a command, or a URL.
 type MCPConfig struct {
-	Name    string            `yaml:"name"`
-	Command []string          `yaml:"command"`
-	Dir     string            `yaml:"dir"`
-	Env     map[string]string `yaml:"env"`
-	URL     string            `yaml:"url"`
+	Name    string                 `yaml:"name"`
+	Command []string               `yaml:"command"`
+	Dir     string                 `yaml:"dir"`
+	Env     map[string]ValueConfig `yaml:"env"`
+	URL     string                 `yaml:"url"`
 	// Headers are sent with each request to a URL; their values come from the environment or
 	// from files.
 	Headers      map[string]KeyConfig `yaml:"headers"`
@@ -136,6 +136,11 @@ func (c *Config) validateMCP() error {
 		}
 		if (len(m.Command) == 0) == (m.URL == "") {
 			own = append(own, errors.New("name either a command or a url"))
+		}
+		for _, key := range slices.Sorted(maps.Keys(m.Env)) {
+			if v := m.Env[key]; v.Value != nil || v.Env != "" && v.File != "" {
+				own = append(own, fmt.Errorf("env.%.64s: write the value itself, or name either a variable with env, or a private file with file", key))
+			}
 		}
 		if m.OutputKiB < 0 {
 			own = append(own, errors.New("output_kib: is negative"))

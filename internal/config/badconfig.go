@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -22,15 +21,14 @@ type valueError struct {
 
 func (b *valueError) Error() string { return b.text }
 
-// badConfig says in the config's own words what is wrong with it, and where.
-func badConfig(data []byte, err error) error {
-	text, at := wrongAt(data, err)
-	if at == nil {
-		return errors.New(strings.TrimSpace(text))
+// placedError is a problem of a file. Its text has no line of the file, which may have a secret.
+type placedError struct{ Problem }
+
+func (p *placedError) Error() string {
+	if p.Line == 0 {
+		return " " + p.Problem.Problem
 	}
-	// The lines around are of help, unless one of them holds a secret.
-	source := !bytes.Contains(data, []byte("secrets:"))
-	return errors.New(strings.TrimSpace(yaml.FormatErrorWithToken(text, at, false, source)))
+	return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Problem.Problem)
 }
 
 // wrongAt words what is wrong with a config, and returns where, if that is known.

@@ -94,6 +94,7 @@ func (c *Config) validate() error {
 		errs = append(errs, fmt.Errorf("agent.max_rounds: is %d; write a number from 1, or leave it out for no limit", n))
 	}
 	errs = append(errs, c.validatePlugins(), c.ValidateModels(), c.validateMCP(), c.ValidateAgents(), c.Serve.Validate(), c.Tasks.validate(), c.Record.validate(), c.validateHook())
+	errs = append(errs, checkStore("store", c.Store), checkStore("record.store", c.Record.Store))
 	if c.Store != "" && c.Record.Store != "" && !c.Record.Disabled {
 		errs = append(errs, fmt.Errorf("store %s and record.store %s both name where decision records are kept; name one", Shown(c.Store), Shown(c.Record.Store)))
 	}
@@ -115,19 +116,25 @@ func (c *Config) validatePlugins() error {
 		if p.Module == "" {
 			own = append(own, errors.New("module is missing; name a .wasm file"))
 		}
-		own = append(own, p.ModuleConfig.Validate(), c.validateInput(p.Limits), c.validateRoles(p.Grants))
+		own = append(own, p.Validate(), c.validateInput(p.Limits), c.validateRoles(p.Grants))
 		if p.Name != "" && names[p.Name] {
 			own = append(own, errors.New("the name is taken by an earlier entry; give it another"))
 		}
 		names[p.Name] = true
-		switch p.OnFailure {
-		case "", abi.FailRun, abi.FailIgnore, abi.FailQuarantine:
-		default:
-			own = append(own, fmt.Errorf("on_failure %q: must be fail, ignore or quarantine", p.OnFailure))
-		}
 		errs = append(errs, exit.Under(where, own...))
 	}
 	return errors.Join(errs...)
+}
+
+// Validate names what is wrong with an entry by itself.
+func (p *PluginConfig) Validate() error {
+	var policy error
+	switch p.OnFailure {
+	case "", abi.FailRun, abi.FailIgnore, abi.FailQuarantine:
+	default:
+		policy = fmt.Errorf("on_failure %q: must be fail, ignore or quarantine", p.OnFailure)
+	}
+	return errors.Join(p.ModuleConfig.Validate(), policy)
 }
 
 // validateRoles refuses models that there are not.

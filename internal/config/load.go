@@ -26,6 +26,9 @@ func Load(path string, names Names) (*Config, error) {
 	}
 	name := cmp.Or(path, FileName)
 	cfg, err := Decode(data, names)
+	if placed := (*placedError)(nil); errors.As(err, &placed) {
+		return nil, fmt.Errorf("config: %s:%w", name, err)
+	}
 	if err != nil {
 		return nil, exit.Under("config: "+name, err)
 	}
@@ -57,7 +60,7 @@ func Decode(data []byte, names Names) (*Config, error) {
 	cfg := &Config{names: names}
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 	if err := dec.Decode(cfg); err != nil && !errors.Is(err, io.EOF) {
-		return nil, badConfig(data, err)
+		return nil, &placedError{problemAt(data, err)}
 	}
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one document; keep one")

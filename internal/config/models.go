@@ -106,3 +106,25 @@ func (k KeyConfig) Read(c *Config) (string, error) {
 	}
 	return "", fmt.Errorf("the environment variable %.80q is not set", k.Env)
 }
+
+// ValueConfig is a value that is in the config, in the environment, or in a file that only its owner can read.
+type ValueConfig struct {
+	Text      string `yaml:"-"`
+	KeyConfig `yaml:",inline"`
+}
+
+// UnmarshalYAML reads a plain value, or where it is.
+func (v *ValueConfig) UnmarshalYAML(unmarshal func(any) error) error {
+	if unmarshal(&v.Text) == nil {
+		return nil
+	}
+	return unmarshal(&v.KeyConfig)
+}
+
+// Read returns the value.
+func (v ValueConfig) Read(c *Config) (string, error) {
+	if v.KeyConfig == (KeyConfig{}) {
+		return v.Text, nil
+	}
+	return v.KeyConfig.Read(c)
+}

@@ -50,6 +50,7 @@ func Problems(data []byte, names Names) (*Config, []Problem) {
 			return nil, out
 		}
 	}
+	cfg.Compaction.withDefaults()
 	for _, err := range exit.Each(cfg.validate()) {
 		p := Problem{Problem: err.Error(), Code: exit.Config}
 		p.Locate(file)

@@ -34,8 +34,14 @@ func RecordStore(flag string, cfg *Config) (name string, chosen bool, err error)
 	if name := cmp.Or(flag, os.Getenv(RecordStoreEnv)); name != "" {
 		return name, true, nil
 	}
-	if cfg != nil && cmp.Or(cfg.Store, cfg.Record.Store) != "" {
-		return cfg.Path(cmp.Or(cfg.Store, cfg.Record.Store)), true, nil
+	if cfg != nil {
+		kept := cmp.Or(cfg.Store, cfg.Record.Store)
+		if kept == InMemory {
+			kept = cfg.Record.Store
+		}
+		if kept != "" {
+			return cfg.Path(kept), true, nil
+		}
 	}
 	dir, err := stateDir()
 	if err != nil {

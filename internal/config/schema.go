@@ -18,6 +18,9 @@ func Schema() any {
 			switch t {
 			case reflect.TypeFor[Duration]():
 				return &jsonschema.Schema{Type: "string", Pattern: `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*$|^[0-9]{1,6}d$|^0$`}
+			case reflect.TypeFor[ValueConfig]():
+				key := &jsonschema.Schema{Ref: "#/$defs/KeyConfig"}
+				return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}, key}}
 			case reflect.TypeFor[Checksum]():
 				return &jsonschema.Schema{Type: "string", Pattern: checksumText().String()}
 			case reflect.TypeFor[abi.FailurePolicy]():

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +36,27 @@ func Located(name string) string {
 // IsURL reports whether a store is named by a URL, and not by a path.
 func IsURL(name string) bool { return strings.Contains(name, "://") }
 
-// StoreOf is the store of a flag, of the environment, or of the config.
+// InMemory is the name of a store that keeps nothing. A file of this name is ./memory.
+const InMemory = "memory"
+
+// StoreOf is the store of a flag, of the environment, or of the config; empty for one in memory.
 func (c *Config) StoreOf(flag string) string {
-	return cmp.Or(flag, os.Getenv("MORTISE_STORE"), c.Path(c.Store))
+	name := cmp.Or(flag, os.Getenv("MORTISE_STORE"))
+	if name == "" && c.Store != InMemory {
+		name = c.Path(c.Store)
+	}
+	if name == InMemory {
+		return ""
+	}
+	return name
+}
+
+// checkStore refuses the URL of what is no store.
+func checkStore(key, name string) error {
+	scheme, _, _ := strings.Cut(name, "://")
+	known := []string{"postgres", "postgresql", "nats", "tls"}
+	if !IsURL(name) || slices.Contains(known, scheme) {
+		return nil
+	}
+	return fmt.Errorf("%s: %.20q is no kind of store; name a SQLite file, nats://HOST:4222/STREAM, or postgres://USER@HOST/DATABASE%s", key, scheme, Meant(scheme, known))
 }

@@ -27,7 +27,7 @@ agents:
   worker: {model: main, system_prompt: PROMPT-1}
 default_agent: worker
 mcp:
-  - {name: works, command: ["$SELF"], env: {MORTISE_E2E_TOOL_LOG: "$LOG"}, required: true}
+  - {name: works, command: ["$SELF"], env: {MORTISE_E2E_TOOL_LOG: "$LOG", TOKEN: ghp_hunter22}, required: true}
 plugins:
   - {name: index, module: $GUESTS/index.wasm}
   - {name: redact, module: redact.wasm}
@@ -122,6 +122,9 @@ func (r *reloader) reloaded(ctx context.Context, t *testing.T, want ...string) {
 func (r *reloader) refused(ctx context.Context, t *testing.T, words ...string) {
 	t.Helper()
 	status, _, detail := r.reload(ctx, t)
+	if strings.Contains(detail+r.said(), "hunter22") {
+		t.Errorf("a value of the config is shown: %s; %s", detail, r.said())
+	}
 	for _, w := range words {
 		if status != http.StatusUnprocessableEntity || !strings.Contains(detail, w) {
 			t.Errorf("reload: %d %s, want %q", status, detail, w)
@@ -204,6 +207,9 @@ func TestReload(t *testing.T) {
 		r.refused(ctx, t, word)
 		r.text = good
 	}
+	r.change(t, "required: true", "required: true, tols: [a]")
+	r.refused(ctx, t, `mortise.yaml:9:`, `there is no key "tols" in mcp[0]`)
+	r.text = good
 	r.change(t, "PROMPT-1", "PROMPT-2", "\n  grace: 10s", " {grace: 10s, workers: 3, lease: 3s}", "- {name: redact", "- {name: more, module: none.wasm}\n  - {name: redact")
 	r.refused(ctx, t, "serve.lease, serve.workers", "restart")
 	r.text = good

@@ -10,6 +10,7 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/agent/mcp"
+	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/llm"
 )
 
@@ -38,23 +39,38 @@ func (c *Setup) Mcp() (mcp.Config, error) {
 	var errs []error
 	for i, m := range c.MCP {
 		s := mcp.ServerConfig{
-			Name: m.Name, Env: m.Env, Dir: c.Path(m.Dir), URL: m.URL, Include: m.Tools, Exclude: m.Exclude, Required: m.Required,
+			Name: m.Name, Dir: c.Path(m.Dir), URL: m.URL, Include: m.Tools, Exclude: m.Exclude, Required: m.Required,
 			StartTimeout: time.Duration(m.StartTimeout), CallTimeout: time.Duration(m.CallTimeout), MaxOutput: m.OutputKiB << 10,
 		}
 		if len(m.Command) > 0 {
 			s.Command, s.Args = m.Command[0], m.Command[1:]
 		}
-		for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
-			value, err := m.Headers[name].Read(c.Config)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("config: mcp[%d] (%.64s): headers.%.64s: %w", i, m.Name, name, err))
-			}
-			if s.Headers == nil {
-				s.Headers = make(map[string]string)
-			}
-			s.Headers[name] = value
-		}
+		where := fmt.Sprintf("config: mcp[%d] (%.64s): ", i, m.Name)
+		var envErr, headerErr error
+		s.Env, envErr = readAll(c.Config, where+"env.", m.Env)
+		s.Headers, headerErr = readAll(c.Config, where+"headers.", m.Headers)
+		errs = append(errs, envErr, headerErr)
 		out.Servers = append(out.Servers, s)
+	}
+	return out, errors.Join(errs...)
+}
+
+// readAll reads values that may be in the environment or in files.
+func readAll[V interface {
+	Read(*config.Config) (string, error)
+}](c *config.Config, where string, from map[string]V,
+) (map[string]string, error) {
+	var out map[string]string
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		value, err := from[name].Read(c)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s%.64s: %w", where, name, err))
+		}
+		if out == nil {
+			out = make(map[string]string)
+		}
+		out[name] = value
 	}
 	return out, errors.Join(errs...)
 }

@@ -1,7 +1,9 @@
 package program
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,10 @@ func badStore(path string, err error) error {
 	info, failed := os.Stat(path)
 	switch {
 	case failed != nil:
+		folder := filepath.Dir(path)
+		if _, failed := os.Stat(folder); errors.Is(failed, fs.ErrNotExist) && errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w; make the folder %s, or name another file", err, folder)
+		}
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder; threads and decision records are kept in a SQLite file, as %s, or at a nats:// or postgres:// URL", path, filepath.Join(path, "mortise.db"))
 	case info.Size() > 0:

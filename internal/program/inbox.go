@@ -36,7 +36,7 @@ func OpenInbox(ctx context.Context, cfg *Setup, logger *slog.Logger) (s InboxSto
 		return InboxStore{Store: h.Store, Shared: true}, nil
 	case h != nil:
 		s.Store = h.Store
-		if err := s.lock(h.Path + "-inbox"); err != nil {
+		if err := s.lock(inboxOf(h.Path)); err != nil {
 			return s, fmt.Errorf("store: %w; end that process, use its API, name another file, or use a NATS or PostgreSQL store", err)
 		}
 	case dir != "":

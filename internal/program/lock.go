@@ -18,6 +18,18 @@ const (
 	lockPause = 10 * time.Millisecond
 )
 
+// HoldFile keeps other processes from the inbox of a SQLite file until it is closed. It makes no lock where no process has used the inbox.
+func HoldFile(store string) (io.Closer, error) {
+	path := inboxOf(store)
+	if _, err := os.Stat(path + ".lock"); err != nil {
+		return io.NopCloser(nil), nil //nolint:nilerr // nothing has used it
+	}
+	return Lock(path)
+}
+
+// inboxOf is the path of the lock of a SQLite file.
+func inboxOf(store string) string { return store + "-inbox" }
+
 // Lock takes what is at a path for this process alone, until it is closed or the process ends. The lock is a
 // file, path.lock. It is for stores that several processes can open, but whose inbox only one may use.
 func Lock(path string) (io.Closer, error) {

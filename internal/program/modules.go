@@ -148,6 +148,9 @@ func (m *modules) swap(ctx context.Context, name string, next host.Spec, kind st
 	change.At, change.To = time.Now().UTC(), m.digest(name)
 	if err != nil {
 		change.Kind, change.Reason = changeRefused, term.Clip(exit.Text(err), 1000)
+		if next.Wasm != nil {
+			change.To = HexSum(next.Wasm) // what was to take over
+		}
 		m.note(name, change)
 		return serve.Swapped{}, &serve.Refused{Reason: change.Reason, Hint: "the module that was in use stays in use"}
 	}

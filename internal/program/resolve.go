@@ -21,7 +21,7 @@ import (
 
 // Resolve returns what is wrong with what the config names.
 func (c *Setup) Resolve(ctx context.Context, data []byte, say func(format string, args ...any)) (out []config.Problem) {
-	file, err := parser.ParseBytes(data, 0)
+	file, _ := parser.ParseBytes(data, 0) // it was parsed before
 	add := func(code func(error) exit.Code, errs ...error) {
 		for _, err := range exit.Each(errs...) {
 			p := config.Problem{Problem: strings.TrimPrefix(exit.Text(err), "config: "), Code: code(err)}
@@ -30,7 +30,7 @@ func (c *Setup) Resolve(ctx context.Context, data []byte, say func(format string
 		}
 	}
 	asConfig := func(error) exit.Code { return exit.Config }
-	add(asConfig, err)
+	var err error
 	c.Clients, err = OpenModels(c)
 	_, mcpErr := c.Mcp()
 	if c.ValidateModels() == nil {
@@ -42,7 +42,8 @@ func (c *Setup) Resolve(ctx context.Context, data []byte, say func(format string
 		serve := c.Serve
 		add(asConfig, tokenErr, serve.Override("", "", 0))
 	}
-	if _, unknown := c.Links.engine(c.Engine); unknown == nil { // or it is reported already
+	_, unknown := c.Links.engine(c.Engine)
+	if limits := (&config.ModuleConfig{Limits: c.Limits}).Validate(); unknown == nil && limits == nil { // or it is reported already
 		add(moduleCode, c.loadable(ctx, say))
 	}
 	return out
@@ -88,8 +89,11 @@ func (c *Setup) loadable(ctx context.Context, say func(format string, args ...an
 	own := make([]error, len(c.Plugins))
 	for i := range c.Plugins {
 		own[i] = out.entry(ctx, i)
-		if e := c.Plugins[i]; own[i] != nil || e.Validate() != nil || e.Module == "" {
+		e := c.Plugins[i]
+		if own[i] != nil || e.ModuleConfig.Validate() != nil || e.Module == "" {
 			out.Entries[i].Disabled = true // it cannot be loaded
+		} else if e.Validate() != nil {
+			out.Entries[i].OnFailure = "" // it is reported already
 		}
 	}
 	out.Set, err = plugins.Load(ctx, out.Host, out.Entries)

@@ -36,6 +36,12 @@ func checkStore(ctx context.Context, c *program.Setup) check.Finding {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		_ = h.Close(ctx)
+		if folder, missing := missingFolder(c.Store); missing {
+			return check.Failed("make it, or name another file", fmt.Errorf("%s: the folder %s does not exist, and mortise serve does not make it", place, folder))
+		}
+		if config.IsURL(c.Store) {
+			return check.Fine("%s is there and empty; mortise serve makes what it needs", place)
+		}
 		return check.Fine("%s does not exist yet; mortise serve makes it", place)
 	}
 	if err != nil {
@@ -53,6 +59,13 @@ func checkStore(ctx context.Context, c *program.Setup) check.Finding {
 		return check.Failed("", err)
 	}
 	return out
+}
+
+// missingFolder is that of a file, and reports whether it does not exist.
+func missingFolder(store string) (string, bool) {
+	folder := filepath.Dir(store)
+	_, err := os.Stat(folder)
+	return folder, !config.IsURL(store) && errors.Is(err, fs.ErrNotExist)
 }
 
 // dispatches counts what the mailbox of the store has.
@@ -85,11 +98,7 @@ func checkClock(ctx context.Context, clock store.Clock, ok check.Finding) check.
 
 // checkLock reports another process that uses the inbox of a SQLite file.
 func checkLock(c *program.Setup, ok check.Finding) check.Finding {
-	path := c.Store + "-inbox"
-	if _, err := os.Stat(path + ".lock"); err != nil {
-		return ok // nothing has used it
-	}
-	held, err := program.Lock(path)
+	held, err := program.HoldFile(c.Store)
 	if errors.Is(err, program.ErrLocked) {
 		return check.Failed("end the other process, or name another file", errors.New("another process uses the file"))
 	}
@@ -114,6 +123,9 @@ func checkFolders(c *program.Setup) []check.Probe {
 	if c.Store != "" && !config.IsURL(c.Store) {
 		keys = append(keys, "store folder")
 		folders["store folder"] = filepath.Dir(c.Store)
+		if _, missing := missingFolder(c.Store); missing {
+			keys = keys[:len(keys)-1] // the check of the store reports it
+		}
 	}
 	var out []check.Probe
 	for _, key := range keys {

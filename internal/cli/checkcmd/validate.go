@@ -103,9 +103,8 @@ func (v *validation) text() string {
 	}
 	if v.Valid {
 		fmt.Fprintf(&out, "%s: valid:", v.File)
-		for i, noun := range []string{"agents", "models", "plugins", "mcp"} {
-			fmt.Fprintf(&out, "%s %d %s", strings.Repeat(",", min(i, 1)), v.Has[noun], strings.Replace(noun, "mcp", "MCP servers", 1))
-		}
+		fmt.Fprintf(&out, " %s, %s, %s, %s", term.Counted(v.Has["agents"], "agent"), term.Counted(v.Has["models"], "model"),
+			term.Counted(v.Has["plugins"], "plugin"), term.Counted(v.Has["mcp"], "MCP server"))
 		fmt.Fprintln(&out)
 		if v.Has["agents"] == 0 {
 			fmt.Fprintln(&out, "without agents: mortise run takes it, and mortise serve does not")

@@ -56,11 +56,13 @@ and compacts them in the background by policies that are modules as well.
 Exit codes: 0 done, 1 a run failed, 2 wrong command line or nothing of that
 name, 3 wrong config, 4 unreadable session, store or record, 5 a module failed to
 load, 130 interrupted.`,
+		Version:       program.Version(),
 		Args:          TakesNone,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)

@@ -75,11 +75,12 @@ func BadFlag(cmd *cobra.Command, err error) error {
 	}
 	var names []string
 	for word := range strings.FieldsSeq(cmd.Flags().FlagUsages()) {
-		if strings.HasPrefix(word, "--") {
-			names = append(names, word)
+		if name, ok := strings.CutPrefix(word, "--"); ok {
+			names = append(names, name)
 		}
 	}
-	return fmt.Errorf("%s%w%s%s", of(cmd), err, config.Meant("--"+unknown.GetSpecifiedName(), names), more(cmd))
+	meant := strings.Replace(config.Meant(unknown.GetSpecifiedName(), names), "mean ", "mean --", 1)
+	return fmt.Errorf("%s%w%s%s", of(cmd), err, meant, more(cmd))
 }
 
 // more ends an error with where the command is described.

@@ -219,6 +219,14 @@ func (r *CompactionsReport) write(out io.Writer, format string) error {
 	return t.End()
 }
 
+// savedOf is the share of the view that a compaction saved, in percent. Quality.Savings is that of the range.
+func savedOf(m *compaction.Marker) float64 {
+	if m.PreTokens == 0 {
+		return 0
+	}
+	return 100 * float64(m.PreTokens-m.PostTokens) / float64(m.PreTokens)
+}
+
 func (r *ThreadCompactionsReport) tables(t *term.Table) {
 	t.Row("thread %s: log %d messages, %s tokens; the model sees %d messages, %s tokens", term.Clip(r.ID, 60),
 		r.Messages, term.Thousands(r.Tokens), r.ViewMessages, term.Thousands(r.ViewTokens))
@@ -228,14 +236,14 @@ func (r *ThreadCompactionsReport) tables(t *term.Table) {
 			time.UnixMilli(f.StartedMS).UTC().Format(time.RFC3339), term.Clip(f.Range.FromID, 24), term.Clip(f.Range.ToID, 24), f.Policy)
 	}
 	if s.Failures > 0 {
-		t.Row("  %d failures since the last success", s.Failures)
+		t.Row("  %s since the last success", term.Counted(s.Failures, "failure"))
 	}
 	if len(s.Markers) > 0 {
-		t.Head("compactions, the newest last", "when", "policy", "from", "to", "before", "after", "saved", "survival", "id")
+		t.Head("compactions, the newest last", "when", "policy", "from", "to", "before", "after", "saved", "of the range", "survival", "id")
 	}
 	for _, m := range s.Markers {
-		t.Row("  %s\t%s\t%s\t%s\t%s\t%s\t%.0f%%\t%.0f%%\t%s", m.At.UTC().Format(time.RFC3339), m.Policy, term.Clip(m.FromID, 24), term.Clip(m.ToID, 24),
-			term.Thousands(m.PreTokens), term.Thousands(m.PostTokens), 100*m.Quality.Savings, 100*m.Quality.Overall, m.ID)
+		t.Row("  %s\t%s\t%s\t%s\t%s\t%s\t%.0f%%\t%.0f%%\t%.0f%%\t%s", m.At.UTC().Format(time.RFC3339), m.Policy, term.Clip(m.FromID, 24), term.Clip(m.ToID, 24),
+			term.Thousands(m.PreTokens), term.Thousands(m.PostTokens), savedOf(&m), 100*m.Quality.Savings, 100*m.Quality.Overall, m.ID)
 	}
 	r.masks(t)
 	wording.ScoreTable(t, s.Markers, func(m *compaction.Marker) (string, *compaction.Quality) { return m.ID, &m.Quality })
@@ -243,7 +251,7 @@ func (r *ThreadCompactionsReport) tables(t *term.Table) {
 		t.Row("  %d more were undone, or are too old to be", n)
 	}
 	if e := r.Evidence; e.DecisionCount > 0 {
-		t.Row("  %d decisions, %d admitted%s", e.DecisionCount, e.AdmittedCount, wording.Reasons(e.RejectedByReason))
+		t.Row("  %s, %d admitted%s", term.Counted(e.DecisionCount, "decision"), e.AdmittedCount, wording.Reasons(e.RejectedByReason))
 	}
 	last := ""
 	for _, e := range r.Events {

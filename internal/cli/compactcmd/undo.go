@@ -18,7 +18,9 @@ import (
 
 const undoLong = `Take the newest compaction of a thread back. The log kept every message, so what
 the model saw before it is there again, byte for byte. Doing it again takes the one
-before back. The next compaction of the thread starts when what the model sees has grown.`
+before back. The next compaction of the thread starts when what the model sees has grown.
+
+A file that mortise serve uses is refused: there DELETE /v1/threads/ID/compactions/latest does it.`
 
 func newCompactUndo(s command.Streams) *cobra.Command {
 	var id string
@@ -65,6 +67,16 @@ func undo(ctx context.Context, links program.Links, path, id string) (compaction
 		return compaction.Marker{}, err
 	}
 	defer k.Home.Close(ctx)
+	if k.Home.Path != "" {
+		held, err := program.HoldFile(k.Home.Path)
+		if errors.Is(err, program.ErrLocked) {
+			return compaction.Marker{}, exit.With(exit.Session, fmt.Errorf("the %s: a process uses it, which would not see the undo; ask mortise serve: DELETE /v1/threads/ID/compactions/latest, or end the process", k.What))
+		}
+		if err != nil {
+			return compaction.Marker{}, err
+		}
+		defer held.Close()
+	}
 	threads, err := k.Pick(ctx, id)
 	if err != nil {
 		return compaction.Marker{}, err

@@ -30,8 +30,8 @@ type explainOptions struct {
 
 const explainLong = `Print the decision record of a run: which plugin was called when, how much of the
 conversation it saw, what it answered, and what of that was applied, refused,
-deferred or overridden, and why. Admissions and compactions of the thread are in
-between, where they happened.
+deferred or overridden, and why. What was decided about calls that waited, by whom and
+why, and admissions and compactions of the thread are in between, where they happened.
 
 RUN is the id of a run, as in the report of mortise run, or its beginning. Without
 it the newest runs are listed.
@@ -144,6 +144,10 @@ func listRuns(ctx context.Context, out io.Writer, records *thread.Records, path,
 		}{"mortise.runs.v1", path, starts})
 	}
 	t := term.NewTable(out)
+	if len(known) == 0 {
+		t.Row("no runs in %s: none has a record yet", path)
+		return t.End()
+	}
 	t.Row("newest runs in %s", path)
 	for _, k := range known {
 		t.Row("  %s\t%s\t%s\t%s", k.ID, k.Start.At.Format(time.DateTime), term.Plain(k.Start.Run.ThreadID, 36), term.Plain(k.Start.Source, 60))

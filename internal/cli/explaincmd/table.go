@@ -1,6 +1,7 @@
 package explaincmd
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ func explainTable(t *term.Table, r *thread.Record, all bool) {
 		t.Row("%s %s%s", verb, s.At.Format(time.DateTime), ending(r, i))
 	}
 	if r.Unreadable > 0 {
-		t.Row("%d lines of the record cannot be read and are left out", r.Unreadable)
+		t.Row("%s of the record cannot be read and left out", term.Counted(r.Unreadable, "line"))
 	}
 	t.Head("decisions", "step", "phase", "plugin", "saw", "took", "verdict", "what and why")
 	silent, shown := 0, 0
@@ -42,7 +43,7 @@ func explainTable(t *term.Table, r *thread.Record, all bool) {
 		t.Row("  none")
 	}
 	if silent > 0 {
-		t.Row("  and %d calls of hooks that had nothing to say (--all shows them)", silent)
+		t.Row("  and %s of hooks that had nothing to say (--all shows them)", term.Counted(silent, "call"))
 	}
 }
 
@@ -58,9 +59,9 @@ func ending(r *thread.Record, i int) string {
 			why = append(why, term.Plain(more, wording.MaxReason))
 		}
 	}
-	text := fmt.Sprintf(", ended %s after %d steps: %s", e.At.Format(time.DateTime), e.Steps, strings.Join(why, ": "))
+	text := fmt.Sprintf(", ended %s after %s: %s", e.At.Format(time.DateTime), term.Counted(e.Steps, "step"), strings.Join(why, ": "))
 	if e.Dropped > 0 {
-		text += fmt.Sprintf(" (%d decisions had no room in the record)", e.Dropped)
+		text += fmt.Sprintf(" (%s no room in the record)", term.Counted(e.Dropped, "decision had", "decisions had"))
 	}
 	return text
 }
@@ -69,6 +70,14 @@ func ending(r *thread.Record, i int) string {
 func entryRows(t *term.Table, e *thread.Decision) {
 	if e.Compaction != nil {
 		t.Row("  \t%s\t%s\t\t\t%s\t%s", "compaction", term.Dash(term.Plain(e.Compaction.Policy, 30)), term.Plain(string(e.Compaction.Kind), 20), wording.CompactionWords(e.Compaction))
+		return
+	}
+	if a := e.Answer; a != nil {
+		why := fmt.Sprintf("%s (%s), ticket %s, at %s", e.Tool, e.CallID, a.Ticket, e.At.Format(time.DateTime))
+		if a.Reason != "" {
+			why += ": " + term.Clip(a.Reason, wording.MaxReason)
+		}
+		t.Row("  %d\t%s\t%s\t\t\t%s\t%s", e.Step, "answer "+term.Plain(e.Tool, 24), term.Plain(cmp.Or(a.By, "someone"), 40), term.Plain(a.Choice, 12), term.Plain(why, 2*wording.MaxReason))
 		return
 	}
 	who := term.Plain(e.Plugin, 40)

@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/internal/cli/command"
+	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/internal/term"
@@ -26,6 +27,8 @@ type live struct {
 	p         *program.Program
 	out       *console
 	approvals *approvals
+	// denied are the reasons of tickets that were denied here.
+	denied map[string]string
 	// outcome is that of the latest execution, nil when it failed.
 	outcome *agent.Result
 }
@@ -45,6 +48,9 @@ func Run(ctx context.Context, s command.Streams, prompt string, o Options) error
 		out.say("%s", note)
 	}
 	out.thread = cfg.Store != ""
+	if o.Store == config.InMemory {
+		out.say("store memory: the thread is not kept")
+	}
 	logger := slog.New(slog.NewTextHandler(out.log(), &slog.HandlerOptions{Level: o.LogLevel}))
 	if o.Quiet && !o.LogSet {
 		logger = slog.New(slog.DiscardHandler)
@@ -166,6 +172,13 @@ func (v *live) decide(ctx context.Context, run mailbox.Run) ([]mailbox.Decision,
 	list, err := v.approvals.decide(ctx, record.Waiting.Tickets)
 	if err != nil {
 		return nil, err
+	}
+	v.denied = map[string]string{}
+	for i := range list {
+		d := &list[i]
+		if d.By = "mortise run"; d.Action == agent.ActionCancel { // at a terminal, or by --approve
+			v.denied[d.Target] = d.Reason
+		}
 	}
 	return agentrun.Decisions(list...)
 }

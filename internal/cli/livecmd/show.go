@@ -43,6 +43,10 @@ func (v *live) show(e mailbox.Event) {
 	case agent.EventToolCallReady:
 		v.note("tool %s", callLine(event.Call))
 	case agent.EventToolCallDone, agent.EventToolCallResumed:
+		if why, denied := v.denied[event.TargetID]; denied && agent.EventType(e.Type) == agent.EventToolCallResumed {
+			v.note("  not executed: %s", term.Plain(why, shownResult))
+			return
+		}
 		v.note("%s", resultLine(event.Call, event.Result))
 	case agent.EventToolCallCancel:
 		v.note("  not executed: %s", term.Plain(event.Reason, shownResult))

@@ -153,6 +153,9 @@ func (c *collector) event(e agent.Event) {
 		runs.Terminations[e.Outcome.Termination.Type]++
 		runs.List = append(runs.List, RunReport{ID: e.RunID, Thread: e.ThreadID, Termination: e.Outcome.Termination.Type, Steps: e.Outcome.Steps})
 		runs.List = runs.List[max(0, len(runs.List)-maxRuns):]
+		if e.Outcome.Termination.Type == agent.Blocked {
+			runs.Blocked = e.Outcome.Termination.Detail
+		}
 		if e.Outcome.Termination.Type == agent.Failed && len(runs.Failures) < maxFailures {
 			runs.Failures = append(runs.Failures, e.Outcome.Termination.Detail)
 		}

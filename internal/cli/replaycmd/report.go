@@ -72,6 +72,8 @@ type RunsReport struct {
 	Terminations map[agent.TerminationType]int `json:"terminations"`
 	// List has the newest runs, bounded.
 	List []RunReport `json:"list,omitempty"`
+	// Blocked is why the last run that a plugin blocked was.
+	Blocked string `json:"blocked,omitempty"`
 	// Failures are the errors of runs that failed, in order, bounded.
 	Failures         []string `json:"failures,omitempty"`
 	BilledPrompt     int64    `json:"billed_prompt_tokens,omitempty"`

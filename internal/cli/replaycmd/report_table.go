@@ -131,7 +131,7 @@ func (r *Report) runTable(t *term.Table) {
 	if n := len(r.Runs.List); r.RecordStore != "" && n > 0 {
 		t.Row("  who decided what, and why: mortise explain RUN; records are in %s", r.RecordStore)
 		for _, run := range r.Runs.List[max(0, n-maxLines):] {
-			t.Row("  run %s of %s: %s, %d steps", run.ID, term.Clip(run.Thread, 36), run.Termination, run.Steps)
+			t.Row("  run %s of %s: %s, %s", run.ID, term.Clip(run.Thread, 36), run.Termination, term.Counted(run.Steps, "step"))
 		}
 	}
 }

@@ -63,6 +63,9 @@ func finish(ctx context.Context, s command.Streams, o Options, report *Report, s
 	if n := report.Verdict.Faults; failure == nil && o.Strict && n > 0 {
 		failure = exit.With(exit.Run, fmt.Errorf("--strict: %s of plugins or policies, the first: %s", term.Counted(n, "fault"), report.firstFault()))
 	}
+	if n := report.blocked(); failure == nil && o.Strict && n > 0 {
+		failure = exit.With(exit.Run, fmt.Errorf("--strict: %s blocked, the last one: %s", term.Counted(n, "run was", "runs were"), report.Runs.Blocked))
+	}
 	if report.Interrupted {
 		failure = exit.Always(exit.Interrupted, errors.New("interrupted; the report is partial"))
 	}

@@ -11,6 +11,10 @@ import (
 // chooseStore sets the store to the one of the command line, or of the config, and refuses another one for decision records.
 func chooseStore(c *config.Config, o Options) error {
 	store, name := o.Store, "--store "+config.Shown(o.Store)
+	if store == config.InMemory || store == "" && c.Store == config.InMemory {
+		c.Store = "" // a replay without a store keeps its log in memory
+		return nil
+	}
 	if store == "" && c.Store != "" {
 		store, name = c.Path(c.Store), "store "+config.Shown(c.Store)+" of the config"
 	}

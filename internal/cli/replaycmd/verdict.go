@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/term"
@@ -66,6 +67,9 @@ func (r *Report) runProblems() (out []string) {
 	if n := len(r.Runs.Failures); n > 0 {
 		out = append(out, fmt.Sprintf("%s failed, the last one: %s", term.Counted(n, "run"), r.Runs.Failures[n-1]))
 	}
+	if n := r.blocked(); n > 0 {
+		out = append(out, fmt.Sprintf("%s blocked by a plugin and ended there, the last one: %s", term.Counted(n, "run was", "runs were"), r.Runs.Blocked))
+	}
 	for _, t := range r.Threads {
 		if !t.Complete && !r.Interrupted {
 			out = append(out, fmt.Sprintf("thread %s was not played to its end%s", t.ID, term.After(": ", t.Ended)))
@@ -73,6 +77,9 @@ func (r *Report) runProblems() (out []string) {
 	}
 	return out
 }
+
+// blocked is how many runs a plugin blocked.
+func (r *Report) blocked() int { return r.Runs.Terminations[agent.Blocked] }
 
 func (r *Report) moduleFaults() (out []string) {
 	for _, m := range r.Modules {

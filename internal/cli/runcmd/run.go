@@ -44,8 +44,8 @@ that fails afterwards is rolled back. A SIGHUP that arrives while modules are
 loaded waits for that. The config is not read again. On a terminal SIGHUP means
 that the terminal is gone: the run ends as at Ctrl-C.
 
-Exit codes: 0 done, 1 a run failed or was stopped (with --strict also a plugin or
-policy), 2 wrong command line or nothing of that name, 3 wrong config or no model, 4
+Exit codes: 0 done, 1 a run failed, and of a prompt also: was stopped or blocked (with --strict
+also a plugin or policy failed, or a plugin blocked a replayed run, which the report names), 2 wrong command line or nothing of that name, 3 wrong config or no model, 4
 unreadable session, 5 a module failed to load, 130 interrupted (the report is partial).`
 
 // New makes mortise run.
@@ -83,7 +83,7 @@ func New(s command.Streams) *cobra.Command {
 	f.StringVar(&o.RecordStore, "record-store", "", "keep decision records in this SQLite file, or at this nats:// or postgres:// URL (overrides MORTISE_RECORD_STORE and the config)")
 	f.BoolVar(&o.NoRecord, "no-record", false, "keep no decision records")
 	f.StringVar(&o.Store, "store", "", "keep messages, compactions and decision records in this SQLite file, or at this nats:// or postgres:// URL (overrides store of the config)")
-	f.BoolVar(&o.Strict, "strict", false, "exit with 1 when a plugin or policy failed, or replied something that was refused")
+	f.BoolVar(&o.Strict, "strict", false, "exit with 1 when a plugin or policy failed, replied something that was refused, or blocked a run")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "no progress, and no log without --log-level")
 	return cmd
 }
