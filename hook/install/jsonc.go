@@ -300,22 +300,51 @@ func insert(data []byte, in *node, key string, v any) []byte {
 		text = s.pretty(key, "") + ": " + text
 	}
 	if last < 0 {
-		return splice(data, in.start+1, in.end-1, s.newline+inner+text+s.newline+outer)
+		inside := strings.TrimRight(string(data[in.start+1:in.end-1]), " \t\r\n") // comments
+		return splice(data, in.start+1+len(inside), in.end-1, s.newline+inner+text+s.newline+outer)
 	}
 	return splice(data, last, last, ","+s.newline+inner+text)
 }
 
-// remove takes an item or a member out, with the comma before or after it.
+// remove takes an item or a member out, with the comma after or before it. Comments stay.
 func remove(data []byte, in *node, index int) []byte {
 	starts, ends := in.places()
-	switch {
-	case index > 0:
-		return splice(data, ends[index-1], ends[index], "")
-	case len(starts) > 1:
-		return splice(data, starts[0], starts[1], "")
-	default:
-		return splice(data, in.start+1, in.end-1, "")
+	from, to, before := starts[index], ends[index], in.start
+	if index > 0 {
+		before = comma(data, ends[index-1])
 	}
+	after := comma(data, to)
+	if strings.TrimSpace(string(data[before+1:from])) == "" {
+		from = before + 1
+	}
+	switch {
+	case after >= 0:
+		data = splice(splice(data, after, after+1, ""), from, to, "")
+	case index > 0:
+		data = splice(splice(data, from, to, ""), before, before+1, "")
+	default:
+		data = splice(data, from, to, "")
+	}
+	if len(starts) > 1 {
+		return data
+	}
+	end := in.end - (to - from)
+	if after >= 0 {
+		end--
+	}
+	if strings.TrimSpace(string(data[in.start+1:end-1])) == "" {
+		data = splice(data, in.start+1, end-1, "")
+	}
+	return data
+}
+
+// comma is the place of the comma that follows a value, or -1.
+func comma(data []byte, end int) int {
+	p := &parser{data: data, at: end, comments: true}
+	if p.space() != nil || p.peek() != ',' {
+		return -1
+	}
+	return p.at
 }
 
 func (n *node) places() (starts, ends []int) {

@@ -131,7 +131,7 @@ func arrows() map[string][]string {
 		"proxy/wire":        {"internal/dynamic", "abi"},
 		"proxy/lane":        {"proxy/wire", "proxy/money", "phases/state", "compaction", "thread", "store", "internal/wire", "abi"},
 		"proxy/money":       {"proxy/wire"},
-		"proxy/launch":      {"proxy/wire"},
+		"proxy/launch":      {"hook/install"}, // it edits settings as hooks do
 		"internal/agents":   {"internal/testskip"},
 		"store/sqlitestore": {"store", "store/internal/sqlcore", "store/internal/wait", "internal/sqlitefile"},
 		"store/pgstore":     {"store", "store/internal/sqlcore", "store/internal/wait"},

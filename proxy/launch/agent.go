@@ -2,16 +2,16 @@ package launch
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
-	"github.com/mortise-dev/mortise/proxy/wire"
+	"github.com/mortise-dev/mortise/hook/install"
 )
 
 // Agents that can be connected.
@@ -32,19 +32,29 @@ type Place struct {
 	Getenv func(string) string
 	// State is the folder where originals are kept.
 	State string
+	// Project is the folder in which agents are started, Managed that of the organization's settings of Claude Code.
+	Project, Managed string
 }
 
 // Here is the place of the user who runs the program.
 func Here() (Place, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return Place{}, fmt.Errorf("launch: %w", err)
+		return Place{}, err
+	}
+	project, err := os.Getwd()
+	if err != nil {
+		return Place{}, err
 	}
 	state := os.Getenv("XDG_STATE_HOME")
 	if state == "" {
 		state = filepath.Join(home, ".local", "state")
 	}
-	return Place{Home: home, Getenv: os.Getenv, State: filepath.Join(state, "mortise", "proxy")}, nil
+	managed := map[string]string{"darwin": "/Library/Application Support/ClaudeCode", "windows": `C:\Program Files\ClaudeCode`}[runtime.GOOS]
+	if managed == "" {
+		managed = "/etc/claude-code"
+	}
+	return Place{Home: home, Getenv: os.Getenv, State: filepath.Join(state, "mortise", "proxy"), Project: project, Managed: managed}, nil
 }
 
 // settings is the file of an agent.
@@ -63,149 +73,142 @@ func (p Place) settings(agent string) (string, error) {
 	case Pi:
 		return filepath.Join(dir("PI_CODING_AGENT_DIR", filepath.Join(".pi", "agent")), "models.json"), nil
 	case OpenCode:
-		return filepath.Join(dir("XDG_CONFIG_HOME", ".config"), "opencode", "opencode.json"), nil
+		path := filepath.Join(dir("XDG_CONFIG_HOME", ".config"), "opencode", "opencode.json")
+		if _, err := os.Stat(path + "c"); err == nil { // opencode reads it last
+			path += "c"
+		}
+		return path, nil
 	}
-	return "", fmt.Errorf("launch: there is no agent %.40q; write one of %s", agent, strings.Join(Agents(), ", "))
+	return "", fmt.Errorf("there is no agent %.40q; write one of %s", agent, strings.Join(Agents(), ", "))
 }
 
-// providers are those that pi and opencode have built in, with what follows the address in their base URLs.
-func providers(agent string) map[string]string {
-	if agent == Pi {
-		return map[string]string{"anthropic": "", "openai": "/v1"}
-	}
-	return map[string]string{"anthropic": "/v1", "openai": "/v1"}
+// document is the text of settings, whose values are edited one by one.
+type document interface {
+	Bytes() []byte
+	Raw(path ...string) string
+	Keys(path ...string) []string
+	Set(raw string, path ...string) error
+	Remove(keep func(path []string) bool, path ...string) error
 }
 
-// edit returns settings with the proxy's address, and the base URLs that they had, by the name of a route.
-func edit(agent string, text []byte, address string) (out []byte, former map[string]string, err error) {
-	former = map[string]string{}
+// open reads settings in the format of an agent.
+func open(agent string, text []byte) (document, error) {
 	if agent == Codex {
-		return editTOML(text, address, former)
+		return openTOML(text)
 	}
-	if strings.TrimSpace(string(text)) == "" {
-		text = []byte("{}\n")
-	}
-	if !json.Valid(text) {
-		return nil, nil, errors.New("launch: the settings are no plain JSON (comments?); write the address by hand")
-	}
-	if agent == Claude {
-		return editClaude(text, address, former)
-	}
-	return editProviders(agent, text, address, former)
+	return install.OpenDocument(text, agent != Claude)
 }
 
-func editClaude(text []byte, address string, former map[string]string) ([]byte, map[string]string, error) {
-	url := address
-	if was := wire.Text(text, "env", "ANTHROPIC_BASE_URL"); was != "" && was != address && !strings.HasPrefix(was, address+"/to/") {
-		former[Claude], url = was, address+"/to/"+Claude
+// text is a value of settings: that of a string, and the source of others. Empty means that there is none.
+func text(d document, path ...string) string {
+	raw, s := d.Raw(path...), ""
+	if _, toml := d.(*tomlDocument); toml {
+		return tomlText(raw)
 	}
-	text, err := setJSON(text, wire.Quote(url), "env", "ANTHROPIC_BASE_URL")
-	if err == nil && wire.Text(text, "env", "ENABLE_TOOL_SEARCH") == "" {
-		text, err = setJSON(text, wire.Quote("true"), "env", "ENABLE_TOOL_SEARCH")
+	if json.Unmarshal([]byte(raw), &s) == nil {
+		return s
 	}
-	return text, former, err
+	return raw
 }
 
-// editProviders edits settings with a list of providers, of pi and opencode.
-func editProviders(agent string, text []byte, address string, former map[string]string) ([]byte, map[string]string, error) {
-	base := []string{"providers", "", "baseUrl"}
+// change is a value that connects an agent.
+type change struct {
+	path []string
+	text string
+	// A base URL that was there before is that of a route.
+	route, former string
+}
+
+// requiresAuth is a field of Codex that is no string.
+const requiresAuth = "requires_openai_auth"
+
+// raw is the source of the value, in JSON and in TOML.
+func (c *change) raw() string {
+	if slices.Contains(c.path, requiresAuth) {
+		return c.text
+	}
+	return quoted(c.text)
+}
+
+func quoted(text string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text)
+	return strings.TrimSpace(b.String())
+}
+
+// key is how a person writes the path.
+func (c *change) key() string { return strings.Join(c.path, ".") }
+
+// toAddress is the change of a base URL that was former: to the address with a suffix, or to a route.
+func toAddress(address, suffix, route, former string, path ...string) change {
+	if former == "" || former == address+suffix {
+		return change{path: path, text: address + suffix}
+	}
+	return change{path: path, text: address + "/to/" + route, route: route, former: former}
+}
+
+// changes are the values that connect an agent with these settings. Of several the last ones win.
+func changes(agent, address string, settings ...document) ([]change, error) {
+	slices.Reverse(settings)
+	was := func(path ...string) string {
+		for _, d := range settings {
+			if v := text(d, path...); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	switch agent {
+	case Claude:
+		out := []change{toAddress(address, "", Claude, was("env", "ANTHROPIC_BASE_URL"), "env", "ANTHROPIC_BASE_URL")}
+		if was("env", "ENABLE_TOOL_SEARCH") == "" {
+			out = append(out, change{path: []string{"env", "ENABLE_TOOL_SEARCH"}, text: "true"})
+		}
+		return out, nil
+	case Codex:
+		return codexChanges(address, settings[0], was)
+	}
+	base := func(name string) []string { return []string{"providers", name, "baseUrl"} }
+	names := map[string]string{"anthropic": "", "openai": "/v1"} // those built in, with what follows the address
 	if agent == OpenCode {
-		base = []string{"provider", "", "options", "baseURL"}
+		base = func(name string) []string { return []string{"provider", name, "options", "baseURL"} }
+		names["anthropic"] = "/v1"
 	}
-	names := providers(agent)
-	for _, name := range keys(text, base[0]) {
-		if _, known := names[name]; !known {
-			names[name] = ""
+	var out []change
+	for _, d := range settings {
+		for _, name := range d.Keys(base("")[0]) {
+			if _, known := names[name]; !known && was(base(name)...) != "" {
+				names[name] = ""
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		base[1] = name
-		was, url := wire.Text(text, base...), address+names[name]
-		if was == "" && names[name] == "" && name != "anthropic" {
-			continue // a provider with an address of its own, which is not known here
-		}
-		if was != "" && !strings.HasPrefix(was, address) {
-			route := agent + "-" + name
-			former[route], url = was, address+"/to/"+route
-		}
-		var err error
-		if text, err = setJSON(text, wire.Quote(url), base...); err != nil {
-			return nil, nil, err
-		}
+		out = append(out, toAddress(address, names[name], url.PathEscape(agent+"-"+name), was(base(name)...), base(name)...))
 	}
-	return text, former, nil
+	return out, nil
 }
 
-// keys are the fields of an object.
-func keys(text []byte, name string) (out []string) {
-	at := wire.Field(text, wire.Whole(text), name)
-	if !at.Exists() {
-		return nil
-	}
-	_ = wire.Object(text, at, func(key []byte, _, _ wire.Span) error {
-		out = append(out, string(key))
-		return nil
-	})
-	return out
-}
-
-// setJSON sets a field, and makes the objects on the way to it.
-func setJSON(text, val []byte, path ...string) ([]byte, error) {
-	at := wire.Whole(text)
-	for i, name := range path {
-		next := wire.Field(text, at, name)
-		if !next.Exists() {
-			if at.From >= len(text) || text[at.From] != '{' {
-				return nil, fmt.Errorf("launch: %s is no object", strings.Join(path[:i], "."))
-			}
-			for j := len(path) - 1; j > i; j-- {
-				val = append(append(append(append([]byte("{"), wire.Quote(path[j])...), ": "...), val...), '}')
-			}
-			return wire.Apply(text, []wire.Splice{wire.AddField(text, at, name, val)}), nil
+// codexChanges are a provider that is named like the vendor's, or another address for the one that the config chooses.
+func codexChanges(address string, d document, was func(path ...string) string) ([]change, error) {
+	const own = "mortise"
+	if name := was("model_provider"); name != "" && name != "openai" && name != own {
+		former := was("model_providers", name, "base_url")
+		if former == "" {
+			return nil, fmt.Errorf("model_providers.%.40s has no base_url", name)
 		}
-		at = next
+		return []change{toAddress(address, "", Codex, former, "model_providers", name, "base_url")}, nil
 	}
-	return wire.Apply(text, []wire.Splice{{At: at, New: val}}), nil
-}
-
-const (
-	tomlBegin = "# begin of mortise proxy: mortise proxy uninstall codex removes these lines\n"
-	tomlEnd   = "# end of mortise proxy\n"
-)
-
-var (
-	tomlProvider = regexp.MustCompile(`(?m)^[ \t]*model_provider[ \t]*=[ \t]*["']([^"'\n]+)["'].*$`)
-	tomlTable    = regexp.MustCompile(`(?m)^[ \t]*\[`)
-)
-
-// editTOML connects Codex: a provider of its own that is named like the vendor's, or another address for the one that
-// the config chooses.
-func editTOML(text []byte, address string, former map[string]string) ([]byte, map[string]string, error) {
-	if strings.Contains(string(text), tomlBegin) {
-		return text, former, nil
+	if d.Raw("model_providers") != "" || len(d.Keys("model_providers", own)) > 0 {
+		return nil, fmt.Errorf("model_providers.%s cannot be added: the config has one, or model_providers on one line", own)
 	}
-	top := len(text)
-	if at := tomlTable.FindIndex(text); at != nil {
-		top = at[0]
-	}
-	m := tomlProvider.FindSubmatch(text[:top])
-	if len(m) < 2 || string(m[1]) == "openai" {
-		head := tomlBegin + "model_provider = \"mortise\"\n" + tomlEnd
-		rest := string(text)
-		if m != nil {
-			rest = strings.Replace(rest, string(m[0]), "# mortise proxy: "+string(m[0]), 1)
-		}
-		if rest != "" && !strings.HasSuffix(rest, "\n") {
-			rest += "\n"
-		}
-		return []byte(head + rest + tomlBegin + "[model_providers.mortise]\nname = \"OpenAI\"\nbase_url = \"" + address +
-			"/v1\"\nwire_api = \"responses\"\nrequires_openai_auth = true\n" + tomlEnd), former, nil
-	}
-	table := regexp.MustCompile(`(?ms)^[ \t]*\[model_providers\.["']?` + regexp.QuoteMeta(string(m[1])) + `["']?\][^\[]*?^[ \t]*base_url[ \t]*=[ \t]*["']([^"'\n]+)["']`)
-	at := table.FindSubmatchIndex(text)
-	if at == nil {
-		return nil, nil, fmt.Errorf("launch: the provider %.40q has no base_url that can be changed", m[1])
-	}
-	former[Codex] = string(text[at[2]:at[3]])
-	return []byte(string(text[:at[2]]) + address + "/to/" + Codex + string(text[at[3]:])), former, nil
+	table := []string{"model_providers", own}
+	return []change{
+		{path: []string{"model_provider"}, text: own},
+		{path: append(slices.Clip(table), "name"), text: "OpenAI"},
+		toAddress(address, "/v1", Codex, was("openai_base_url"), append(slices.Clip(table), "base_url")...),
+		{path: append(slices.Clip(table), "wire_api"), text: "responses"},
+		{path: append(slices.Clip(table), requiresAuth), text: "true"},
+	}, nil
 }

@@ -9,13 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/mortise-dev/mortise/hook/install"
 )
 
 // note is what is needed to restore the settings of an agent.
 type note struct {
 	Path     string            `json:"path"`
 	Existed  bool              `json:"existed"`
-	Mode     fs.FileMode       `json:"mode,omitempty"`
 	Original []byte            `json:"original,omitempty"`
 	Written  []byte            `json:"written"`
 	Address  string            `json:"address"`
@@ -31,104 +32,185 @@ func (p Place) read(agent string) (*note, error) {
 	}
 	n := &note{}
 	if err := json.Unmarshal(raw, n); err != nil {
-		return nil, fmt.Errorf("launch: %s: %w", p.notePath(agent), err)
+		return nil, fmt.Errorf("%s: %w", p.notePath(agent), err)
 	}
 	return n, nil
 }
 
-// Install writes the proxy's address into the settings of an agent, and returns their file. What they were is kept
-// first. Installing again changes the address and keeps what was kept.
-func Install(p Place, agent, address string) (string, error) {
-	path, err := p.settings(agent)
-	if err != nil {
-		return "", err
-	}
-	if _, err := p.read(agent); err == nil {
-		if _, err := Uninstall(p, agent); err != nil {
-			return path, err
-		}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return path, fmt.Errorf("launch: %w", err)
-	}
-	n := &note{Path: path, Existed: err == nil, Original: text, Address: address, Mode: 0o600}
-	if info, err := os.Stat(path); err == nil {
-		n.Mode = info.Mode().Perm()
-	}
-	if n.Written, n.Former, err = edit(agent, bytes.Clone(text), strings.TrimSuffix(address, "/")); err != nil {
-		return path, fmt.Errorf("%w; in %s", err, path)
-	}
+func (p Place) keep(agent string, n *note) error {
 	raw, err := json.MarshalIndent(n, "", "  ")
 	if err != nil {
-		return path, fmt.Errorf("launch: %w", err)
+		return err
 	}
-	if err := write(p.notePath(agent), raw, 0o600); err != nil {
-		return path, err
+	if err := os.MkdirAll(p.State, 0o700); err != nil {
+		return err
 	}
-	return path, write(path, n.Written, n.Mode)
+	_, err = install.Edit(p.notePath(agent), false, func([]byte) ([]byte, error) { return raw, nil })
+	return err
 }
 
-// ErrChanged reports settings that were changed after the proxy's address was written.
-var ErrChanged = errors.New("the settings were changed since")
+// Left is a value that the user changed after the installation, and that is left as it is.
+type Left struct{ Key, Now, Before string }
 
-// Uninstall restores the settings of an agent and returns their file. Where they were changed since, only the address
-// is taken out again; if that cannot be done it returns ErrChanged.
-func Uninstall(p Place, agent string) (string, error) {
+// Result is what was done to the settings of an agent.
+type Result struct {
+	Path, Backup string
+	// Gone means that the settings were deleted by another program, Exact that they are the original bytes again.
+	Gone, Exact bool
+	Left        []Left
+}
+
+// Install writes the proxy's address into the settings of an agent. What they were is kept first. Installing again
+// changes the address and keeps what was kept.
+func Install(p Place, agent, address string) (*Result, error) {
+	path, err := p.settings(agent)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = p.read(agent); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := Uninstall(p, agent); err != nil {
+			return nil, err
+		}
+	}
+	_, err = os.Stat(path)
+	n := &note{Path: path, Existed: err == nil, Address: strings.TrimSuffix(address, "/")}
+	c, err := install.Edit(path, false, func(now []byte) ([]byte, error) {
+		n.Original = now
+		if n.Written, err = n.write(agent); err != nil {
+			return nil, err
+		}
+		return n.Written, p.keep(agent, n)
+	})
+	if err != nil {
+		return nil, errors.Join(byHand(agent, path, n.Address, err), p.forget(agent))
+	}
+	return &Result{Path: path, Backup: c.Backup}, nil
+}
+
+// forget deletes the note of an agent, and the copies of it.
+func (p Place) forget(agent string) error {
+	copies, _ := filepath.Glob(p.notePath(agent) + ".mortise-2*")
+	for _, name := range copies {
+		_ = os.Remove(name)
+	}
+	if err := os.Remove(p.notePath(agent)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// byHand is an error with what a person can write.
+func byHand(agent, path, address string, err error) error {
+	empty, _ := open(agent, nil)
+	list, _ := changes(agent, address, empty)
+	var lines strings.Builder
+	for _, c := range list {
+		fmt.Fprintf(&lines, "\n  %s = %s", c.key(), c.raw())
+	}
+	return fmt.Errorf("%s is not changed: %w\nrepair it and try again, or write into it by hand:%s", path, plain{err}, &lines)
+}
+
+// plain is an error of the editor without the name of a package.
+type plain struct{ error }
+
+func (e plain) Error() string { return strings.TrimPrefix(e.error.Error(), "install: ") }
+func (e plain) Unwrap() error { return e.error }
+
+// write returns the original settings with the address, and keeps the base URLs that they had.
+func (n *note) write(agent string) ([]byte, error) {
+	d, err := open(agent, n.Original)
+	if err != nil {
+		return nil, err
+	}
+	list, err := changes(agent, n.Address, d)
+	n.Former = map[string]string{}
+	for _, c := range list {
+		if err := d.Set(c.raw(), c.path...); err != nil {
+			return nil, err
+		}
+		if c.route != "" {
+			n.Former[c.route] = c.former
+		}
+	}
+	return d.Bytes(), err
+}
+
+// Uninstall takes the proxy's address out of the settings of an agent: the original bytes are restored, or, where they
+// were changed since, the values that still are those that were written.
+func Uninstall(p Place, agent string) (*Result, error) {
+	path, err := p.settings(agent)
+	if err != nil {
+		return nil, err
+	}
 	n, err := p.read(agent)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("launch: %s is not installed", agent)
+		return nil, fmt.Errorf("the proxy's address is not in %s: mortise proxy install %s was not run, or is undone", path, agent)
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	now, err := os.ReadFile(n.Path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return n.Path, fmt.Errorf("launch: %w", err)
-	case bytes.Equal(now, n.Original) && n.Existed: // killed before the settings were written
-	case bytes.Equal(now, n.Written):
-		if err := n.restore(); err != nil {
-			return n.Path, err
-		}
-	default:
-		if err := n.takeOut(now); err != nil {
-			return n.Path, err
-		}
+	r := &Result{Path: n.Path}
+	if _, err := os.Stat(n.Path); errors.Is(err, fs.ErrNotExist) {
+		r.Gone, r.Exact = n.Existed, !n.Existed
+		return r, p.forget(agent)
 	}
-	return n.Path, os.Remove(p.notePath(agent))
+	c, err := install.Edit(n.Path, false, func(now []byte) (out []byte, err error) {
+		out, r.Left, err = n.takeOut(agent, now)
+		return out, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s is not changed: %w\nrepair it and try again; the original is kept in %s", n.Path, plain{err}, p.notePath(agent))
+	}
+	r.Backup, r.Exact = c.Backup, bytes.Equal(c.After, n.Original)
+	if blank := strings.TrimSpace(string(c.After)); !n.Existed && (blank == "" || blank == "{}") {
+		r.Exact = true
+		err = os.Remove(c.File)
+	}
+	return r, errors.Join(err, p.forget(agent))
 }
 
-func (n *note) restore() error {
-	if !n.Existed {
-		return os.Remove(n.Path)
+// takeOut returns settings without what was written.
+func (n *note) takeOut(agent string, now []byte) ([]byte, []Left, error) {
+	if bytes.Equal(now, n.Written) {
+		return n.Original, nil, nil
 	}
-	return write(n.Path, n.Original, n.Mode)
+	before, err := open(agent, n.Original)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := open(agent, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := changes(agent, n.Address, before)
+	if err != nil {
+		return nil, nil, err
+	}
+	keep := func(path []string) bool { return before.Raw(path...) != "" || len(before.Keys(path...)) > 0 }
+	var left []Left
+	for _, c := range list {
+		is, was := text(d, c.path...), before.Raw(c.path...)
+		switch {
+		case is == c.text && was != "":
+			err = d.Set(was, c.path...)
+		case is == c.text:
+			err = d.Remove(keep, c.path...)
+		case is != text(before, c.path...):
+			left = append(left, Left{c.key(), is, text(before, c.path...)})
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return d.Bytes(), left, nil
 }
 
-// takeOut replaces what was written by what was there, in settings that have other changes.
-func (n *note) takeOut(now []byte) error {
-	out := string(now)
-	for route, was := range n.Former {
-		out = strings.ReplaceAll(out, n.Address+"/to/"+route, was)
+// Installed returns the address that is in an agent's settings, or "".
+func Installed(p Place, agent string) string {
+	if n, err := p.read(agent); err == nil {
+		return n.Address
 	}
-	for {
-		before, rest, found := strings.Cut(out, tomlBegin)
-		_, after, closed := strings.Cut(rest, tomlEnd)
-		if !found || !closed {
-			break
-		}
-		out = before + after
-	}
-	out = strings.ReplaceAll(out, "# mortise proxy: ", "")
-	for _, field := range []string{`"ANTHROPIC_BASE_URL":"` + n.Address + `"`, `"ANTHROPIC_BASE_URL": "` + n.Address + `"`} {
-		out = strings.ReplaceAll(strings.ReplaceAll(out, field+",", ""), field, "")
-	}
-	if strings.Contains(out, n.Address) {
-		return fmt.Errorf("launch: %s: %w; take out %s by hand", n.Path, ErrChanged, n.Address)
-	}
-	return write(n.Path, []byte(out), n.Mode)
+	return ""
 }
 
 // Route returns the base URL that an agent had before, by the name of a route.
@@ -143,28 +225,4 @@ func Route(p Place, route string) string {
 		}
 	}
 	return ""
-}
-
-// write replaces a file at once.
-func write(path string, data []byte, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("launch: %w", err)
-	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // the link stays
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".mortise-*")
-	if err != nil {
-		return fmt.Errorf("launch: %w", err)
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return fmt.Errorf("launch: %w", err)
-	}
-	return nil
 }

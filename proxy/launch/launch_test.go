@@ -2,6 +2,7 @@ package launch_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ const address = "http://127.0.0.1:8430"
 func files() []struct{ agent, path, before, want, route, former string } {
 	return []struct{ agent, path, before, want, route, former string }{
 		{launch.Claude, ".claude/settings.json", "", `"ANTHROPIC_BASE_URL": "http://127.0.0.1:8430"`, "", ""},
-		{launch.Claude, ".claude/settings.json", "{\n\t\"model\" : \"opus\",\n  \"env\": {\"A\":\"1\"}\n}", `"ANTHROPIC_BASE_URL":"http://127.0.0.1:8430"`, "", ""},
+		{launch.Claude, ".claude/settings.json", "{\n\t\"model\" : \"opus\",\n  \"env\": {\"A\":\"1\"}\n}", `"ANTHROPIC_BASE_URL": "http://127.0.0.1:8430"`, "", ""},
 		{
 			launch.Claude, ".claude/settings.json", `{"env":{"ANTHROPIC_BASE_URL":"https://gateway.example/a"}}`, `"ANTHROPIC_BASE_URL":"http://127.0.0.1:8430/to/claude"`,
 			"claude", "https://gateway.example/a",
@@ -81,32 +82,6 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// Settings that were changed after the installation keep the changes and lose the address.
-func TestUninstall_changed(t *testing.T) {
-	t.Parallel()
-	for _, f := range files() {
-		p := place(t)
-		path := filepath.Join(p.Home, filepath.FromSlash(f.path))
-		_ = os.MkdirAll(filepath.Dir(path), 0o700)
-		if f.before != "" {
-			_ = os.WriteFile(path, []byte(f.before), 0o600)
-		}
-		if _, err := launch.Install(p, f.agent, address); err != nil {
-			t.Fatal(err)
-		}
-		now, _ := os.ReadFile(path)
-		_ = os.WriteFile(path, append(now, []byte("\n\n")...), 0o600)
-		_, err := launch.Uninstall(p, f.agent)
-		after, _ := os.ReadFile(path)
-		if err == nil && strings.Contains(string(after), "127.0.0.1:8430") {
-			t.Errorf("%s: the address is left: %s", f.agent, after)
-		}
-		if err != nil && !strings.Contains(err.Error(), "by hand") {
-			t.Errorf("%s: %v", f.agent, err)
-		}
-	}
-}
-
 // Settings that cannot be read are left as they are.
 func TestInstall_unreadable(t *testing.T) {
 	t.Parallel()
@@ -115,8 +90,17 @@ func TestInstall_unreadable(t *testing.T) {
 	_ = os.MkdirAll(filepath.Dir(path), 0o700)
 	const before = "{ // a comment\n}"
 	_ = os.WriteFile(path, []byte(before), 0o600)
-	if _, err := launch.Install(p, launch.Claude, address); err == nil {
-		t.Error("installed in what is no JSON")
+	_, err := launch.Install(p, launch.Claude, address)
+	if err == nil {
+		t.Fatal("installed in what is no JSON")
+	}
+	for _, want := range []string{path, "line 1", "env.ANTHROPIC_BASE_URL", address, "by hand"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not name %q", err, want)
+		}
+	}
+	if _, err := os.Stat(p.State + "/claude.json"); err == nil {
+		t.Error("it is installed by name")
 	}
 	if now, _ := os.ReadFile(path); string(now) != before {
 		t.Errorf("%s", now)
@@ -126,16 +110,99 @@ func TestInstall_unreadable(t *testing.T) {
 	}
 }
 
-// An agent is started with the address, and what it had is a route.
+// An agent is started with the address, and what it had is a route. Its settings are not changed.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	p := place(t)
-	c := launch.Of(p, []string{"claude", "-p", "x"}, []string{"ANTHROPIC_BASE_URL=https://gateway.example"}, address)
-	if !slices.Contains(c.Env, "ANTHROPIC_BASE_URL="+address+"/to/env-claude") || !slices.Contains(c.Env, "ENABLE_TOOL_SEARCH=true") || c.Routes["env-claude"] != "https://gateway.example" {
+	c := start(t, p, []string{"claude", "-p", "x"}, "ANTHROPIC_BASE_URL=https://gateway.example")
+	if !slices.Contains(c.Env, "ANTHROPIC_BASE_URL="+address+"/to/claude") || !slices.Contains(c.Env, "ENABLE_TOOL_SEARCH=true") || c.Routes["claude"] != "https://gateway.example" {
 		t.Errorf("%+v", c)
 	}
-	c = launch.Of(p, []string{"/usr/bin/codex", "exec"}, nil, address)
-	if len(c.Args) != 6 || c.Args[5] != "exec" || !strings.Contains(c.Args[4], address+"/v1") {
+	c = start(t, p, []string{"claude", "--settings", `{"model":"y"}`, "-p", "x"})
+	given, _ := os.ReadFile(c.Args[2])
+	if len(c.Args) != 5 || !strings.Contains(string(given), `"model":"y"`) || !strings.Contains(string(given), `"ANTHROPIC_BASE_URL": "`+address+`"`) {
+		t.Errorf("%q: %s", c.Args, given)
+	}
+	c = start(t, p, []string{"/usr/bin/codex", "exec"})
+	if args := strings.Join(c.Args, " "); !strings.HasSuffix(args, " exec") || !strings.Contains(args, `base_url="`+address+`/v1"`) {
 		t.Errorf("%q", c.Args)
+	}
+	put(t, p, ".codex/config.toml", "openai_base_url = \"https://gateway.example/v1\"\n")
+	c = start(t, p, []string{"codex"})
+	if !strings.Contains(strings.Join(c.Args, " "), address+"/to/codex") || c.Routes["codex"] != "https://gateway.example/v1" {
+		t.Errorf("%q, %v", c.Args, c.Routes)
+	}
+	c = start(t, p, []string{"opencode"}, `OPENCODE_CONFIG_CONTENT={"provider":{"x":{"options":{"baseURL":"http://x"}}}, "a": 1}`)
+	if last := c.Env[len(c.Env)-1]; !strings.Contains(last, `"a": 1`) || !strings.Contains(last, address+"/to/opencode-x") || c.Routes["opencode-x"] != "http://x" {
+		t.Errorf("%q, %v", last, c.Routes)
+	}
+}
+
+func start(t *testing.T, p launch.Place, args []string, env ...string) launch.Command {
+	t.Helper()
+	c, err := launch.Of(p, args, env, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(c.Dir) })
+	return c
+}
+
+func put(t *testing.T, p launch.Place, name, content string) string {
+	t.Helper()
+	path := filepath.Join(p.Home, filepath.FromSlash(name))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Several sessions of pi have the user's own base URLs, whether the proxy is installed or not, and the installation stays.
+func TestOf_pi(t *testing.T) {
+	t.Parallel()
+	p := place(t)
+	path := put(t, p, ".pi/agent/models.json", `{"providers":{"a b":{"baseUrl":"http://127.0.0.1:1/v1"}}} // mine`)
+	for _, installed := range []bool{false, true} {
+		if installed {
+			if _, err := launch.Install(p, launch.Pi, address); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, _ := os.ReadFile(path)
+		for range 2 {
+			c := start(t, p, []string{"pi", "-p", "hi"})
+			script, _ := os.ReadFile(c.Args[2])
+			if c.Args[1] != "--extension" || !strings.Contains(string(script), `("a b", { baseUrl: "`+address+`/to/pi-a%20b" })`) || c.Routes["pi-a%20b"] != "http://127.0.0.1:1/v1" {
+				t.Errorf("%q, %v: %s", c.Args, c.Routes, script)
+			}
+		}
+		if now, _ := os.ReadFile(path); !bytes.Equal(now, before) {
+			t.Errorf("the settings are changed: %s", now)
+		}
+	}
+	if c := start(t, p, []string{"pi", "list"}); len(c.Args) != 2 {
+		t.Errorf("%q", c.Args)
+	}
+}
+
+// Settings by which Claude Code would not ask the proxy are named, and whether the launcher wins over them.
+func TestDetours(t *testing.T) {
+	t.Parallel()
+	p := place(t)
+	p.Project, p.Managed = filepath.Join(p.Home, "work", "sub"), filepath.Join(p.Home, "managed")
+	put(t, p, "work/.git/HEAD", "")
+	put(t, p, ".claude/settings.json", `{"env":{"ANTHROPIC_BASE_URL":"http://mine"}}`)
+	project := put(t, p, "work/.claude/settings.json", `{"env":{"ANTHROPIC_BASE_URL":"http://other"}}`)
+	local := put(t, p, "work/sub/.claude/settings.local.json", `{"env":{"CLAUDE_CODE_USE_BEDROCK":"1","CLAUDE_CODE_USE_VERTEX":"0"}}`)
+	managed := put(t, p, "managed/managed-settings.d/1.json", `{"env":{"ANTHROPIC_BASE_URL":"http://org"}}`)
+	c := start(t, p, []string{"claude"}, "CLAUDE_CODE_USE_FOUNDRY=1")
+	want := []launch.Detour{
+		{Key: "CLAUDE_CODE_USE_FOUNDRY", Value: "1"},
+		{File: local, Key: "env.CLAUDE_CODE_USE_BEDROCK", Value: "1"},
+		{File: project, Key: "env.ANTHROPIC_BASE_URL", Value: "http://other", Overridden: true},
+		{File: managed, Key: "env.ANTHROPIC_BASE_URL", Value: "http://org"},
+	}
+	if !slices.Equal(c.Detours, want) || c.Routes["claude"] != "http://mine" {
+		t.Errorf("%+v, %v", c.Detours, c.Routes)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -134,16 +135,21 @@ func askClaude(ctx context.Context, direct bool) (*claudeRequest, error) {
 	up := &http.Server{Handler: seen, ReadHeaderTimeout: liveTime}
 	go func() { _ = up.Serve(listener) }()
 	defer up.Close()
-	url := "http://" + listener.Addr().String()
+	address := "http://" + listener.Addr().String()
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "ANTHROPIC_BASE_URL=") || strings.HasPrefix(v, "ANTHROPIC_AUTH_TOKEN=") || strings.HasPrefix(v, firstParty+"=")
 	})
 	env = append(env, "HOME="+dir, "CLAUDE_CONFIG_DIR="+dir, "ANTHROPIC_API_KEY=sk-ant-doctor", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "IS_SANDBOX=1")
 	if direct {
-		env = append(env, "ANTHROPIC_BASE_URL="+url, firstParty+"=1")
+		env = append(env, "ANTHROPIC_BASE_URL="+address, firstParty+"=1")
 	} else {
 		place := launch.Place{Home: dir, Getenv: func(string) string { return "" }, State: dir}
-		env = launch.Of(place, []string{"claude"}, env, url).Env
+		c, err := launch.Of(place, []string{"claude"}, env, address)
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(c.Dir)
+		env = c.Env
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTime)
 	defer cancel()
@@ -213,13 +219,43 @@ func proxyFindings(getenv func(string) string) (out []check.Finding) {
 	if err != nil {
 		return append(out, check.Failed("set HOME", err))
 	}
+	for _, d := range place.Detours(getenv, launch.Installed(place, launch.Claude)) {
+		add("claude", check.Warned("take it out; mortise proxy -- claude overrides the base URL of a project", "%s", detour(d)))
+	}
 	for _, agent := range launch.Agents() {
+		installed := launch.Installed(place, agent)
 		if route := launch.Route(place, agent); route != "" {
 			add(agent, check.Fine("installed; its former base URL is the upstream: %s", config.Shown(route)))
+		}
+		for _, b := range place.BaseURLs(agent) {
+			if answers(b.Value) {
+				continue
+			}
+			hint := "start that server, or put the right address in place of it"
+			if installed != "" && strings.HasPrefix(b.Value, installed) {
+				hint = "start mortise proxy, or run: mortise proxy uninstall " + agent
+			}
+			add(agent, check.Warned(hint, "%s in %s is %s, where nothing listens", b.Key, b.File, config.Shown(b.Value)))
 		}
 	}
 	if strings.Contains(getenv("HTTPS_PROXY")+getenv("https_proxy"), "@") {
 		add("network", check.Warned("", "requests to providers go through the HTTP proxy of the environment"))
 	}
 	return out
+}
+
+// answers reports whether a URL leads to another machine, or to a port that is open.
+func answers(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Port() == "" {
+		return true
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return true
+	}
+	c, err := net.DialTimeout("tcp", u.Host, time.Second) //nolint:noctx // a second at most
+	if err == nil {
+		_ = c.Close()
+	}
+	return err == nil
 }

@@ -1,6 +1,7 @@
 package proxycmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/cli/command"
+	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/proxy"
 	"github.com/mortise-dev/mortise/proxy/launch"
@@ -31,11 +33,18 @@ func newProxyInstall(s command.Streams, o *proxyOptions) *cobra.Command {
 			if err != nil {
 				return exit.With(exit.Run, err)
 			}
-			path, err := launch.Install(place, args[0], "http://"+cfg.Proxy.Listen)
+			r, err := launch.Install(place, args[0], "http://"+cfg.Proxy.Listen)
 			if err != nil {
 				return exit.With(exit.Config, err)
 			}
-			fmt.Fprintf(s.Out, "wrote %s; %s now needs mortise proxy to run\nmortise proxy uninstall %s restores it byte for byte\n", path, args[0], args[0])
+			fmt.Fprintf(s.Out, "wrote %s; %s now needs mortise proxy to run\n", r.Path, args[0])
+			printBackup(s.Out, r)
+			fmt.Fprintf(s.Out, "mortise proxy uninstall %s restores it byte for byte\n", args[0])
+			if args[0] == launch.Claude {
+				for _, d := range place.Detours(place.Getenv, launch.Installed(place, launch.Claude)) {
+					fmt.Fprintf(s.Err, "warning: %s\n", detour(d))
+				}
+			}
 			return nil
 		},
 	}
@@ -47,21 +56,49 @@ func newProxyInstall(s command.Streams, o *proxyOptions) *cobra.Command {
 func newProxyUninstall(s command.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "uninstall AGENT",
-		Short: "Restore an agent's settings",
+		Short: "Take the proxy's address out of an agent's settings",
 		Args:  command.TakesOne("AGENT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			place, err := launch.Here()
 			if err != nil {
 				return exit.With(exit.Run, err)
 			}
-			path, err := launch.Uninstall(place, args[0])
+			r, err := launch.Uninstall(place, args[0])
 			if err != nil {
 				return exit.With(exit.Run, err)
 			}
-			fmt.Fprintf(s.Out, "restored %s\n", path)
+			printUninstalled(s.Out, r)
 			return nil
 		},
 	}
+}
+
+func printUninstalled(w io.Writer, r *launch.Result) {
+	switch {
+	case r.Gone:
+		fmt.Fprintf(w, "%s is not there any more, so nothing is taken out of it\n", r.Path)
+	case r.Exact:
+		fmt.Fprintf(w, "restored %s\n", r.Path)
+	default:
+		fmt.Fprintf(w, "%s was changed since: what mortise proxy install wrote is taken out, the rest is left as it is\n", r.Path)
+	}
+	printBackup(w, r)
+	for _, l := range r.Left {
+		fmt.Fprintf(w, "  %s is left as it is now: %s; before the installation: %s\n", l.Key, orNone(l.Now), orNone(l.Before))
+	}
+}
+
+func printBackup(w io.Writer, r *launch.Result) {
+	if r.Backup != "" {
+		fmt.Fprintf(w, "  backup: %s\n", r.Backup)
+	}
+}
+
+func orNone(value string) string { return config.Shown(cmp.Or(value, "nothing")) }
+
+// detour is a warning of a setting that leads around the proxy.
+func detour(d launch.Detour) string {
+	return fmt.Sprintf("%s in %s is %s: Claude Code then does not ask the proxy", d.Key, cmp.Or(d.File, "the environment"), config.Shown(d.Value))
 }
 
 func newProxyStatus(s command.Streams, o *proxyOptions) *cobra.Command {

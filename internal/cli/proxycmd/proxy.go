@@ -5,16 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/cli/command"
+	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/internal/term"
@@ -28,6 +31,7 @@ type proxyOptions struct {
 
 	config, store, listen, admin string
 	logLevel                     slog.Level
+	around                       bool
 }
 
 const proxyLong = `Forward an agent's requests to its model provider: Anthropic Messages, OpenAI Responses and
@@ -64,6 +68,7 @@ func New(s command.Streams) *cobra.Command {
 	f.StringVar(&o.store, "store", "", command.StoreUsage)
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT for agents (overrides proxy.listen)")
 	f.StringVar(&o.admin, "admin", "", "HOST:PORT of metrics and ledger (overrides proxy.admin)")
+	f.BoolVar(&o.around, "allow-detour", false, "start Claude Code although its settings lead around the proxy")
 	command.LevelFlag(f, &o.logLevel, slog.LevelWarn)
 	cmd.AddCommand(newProxyInstall(s, &o), newProxyUninstall(s), newProxyStatus(s, &o), newProxyDoctor(s))
 	return cmd
@@ -225,17 +230,44 @@ func (p *openProxy) launch(ctx context.Context, s command.Streams, o *proxyOptio
 		}
 	}
 	url := "http://" + l.Addr().String()
-	c := launch.Of(place, args, os.Environ(), url)
+	c, err := launch.Of(place, args, os.Environ(), url)
+	if err != nil {
+		return exit.With(exit.Config, err)
+	}
+	if c.Dir != "" {
+		defer os.RemoveAll(c.Dir)
+	}
 	p.routes = c.Routes
-	if c.Settings != "" {
-		if _, err := launch.Install(place, c.Settings, url); err != nil {
-			return exit.With(exit.Config, err)
-		}
-		defer func() { _, _ = launch.Uninstall(place, c.Settings) }()
+	if err := warnDetours(s.Err, c, o.around); err != nil {
+		return exit.With(exit.Config, err)
 	}
 	err = runAgent(background, s, c)
-	printLedger(s.Err, p.server.Report())
+	report := p.server.Report()
+	if report.Counts["requests"] == 0 {
+		fmt.Fprintln(s.Err, "mortise proxy: 0 requests came through the proxy")
+	}
+	printLedger(s.Err, report)
 	return err
+}
+
+// warnDetours names the settings that would lead around the proxy, and refuses those that the launcher cannot override.
+func warnDetours(w io.Writer, c launch.Command, allowed bool) error {
+	var refused []string
+	for _, d := range c.Detours {
+		switch {
+		case d.Overridden:
+			fmt.Fprintf(w, "mortise proxy: %s in %s is %s: it is overridden, and requests go through the proxy to your own upstream; ANTHROPIC_BASE_URL in the environment makes another one the upstream\n",
+				d.Key, d.File, config.Shown(d.Value))
+		case allowed:
+			fmt.Fprintf(w, "mortise proxy: %s\n", detour(d))
+		default:
+			refused = append(refused, detour(d))
+		}
+	}
+	if refused != nil {
+		return errors.New(strings.Join(refused, "\n") + "\ntake it out, or start with --allow-detour")
+	}
+	return nil
 }
 
 // runAgent runs a program with our streams, and passes signals on.
