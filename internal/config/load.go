@@ -42,7 +42,7 @@ func Read(name string) ([]byte, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		hint := "name a file with --config"
 		if name == FileName {
-			hint = "write one (examples/mortise.yaml is a start) or name a file with --config"
+			hint = "write one, as in docs/operating.md, or name a file with --config"
 		}
 		return nil, fmt.Errorf("config: %s: there is no such file; %s", name, hint)
 	}

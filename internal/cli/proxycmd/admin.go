@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/mortise-dev/mortise/internal/program"
+	"github.com/mortise-dev/mortise/internal/term"
 	"github.com/mortise-dev/mortise/proxy"
 )
 
@@ -41,12 +42,16 @@ func printLedger(w io.Writer, r *proxy.Report) {
 	if t.Paid.Calls == 0 {
 		return
 	}
-	fmt.Fprintf(w, "mortise proxy: %d requests, %s", t.Paid.Calls, amount(t.Paid.Units, t.Paid.USD))
+	fmt.Fprintf(w, "mortise proxy: %s, %s", term.Counted(int(t.Paid.Calls), "request"), amount(t.Paid.Units, t.Paid.USD))
 	if r.Side.Calls > 0 {
-		fmt.Fprintf(w, " and %d side requests, %s", r.Side.Calls, amount(r.Side.Units, r.Side.USD))
+		fmt.Fprintf(w, " and %s, %s", term.Counted(int(r.Side.Calls), "side request"), amount(r.Side.Units, r.Side.USD))
 	}
-	fmt.Fprintf(w, "; %d compactions put in\n", r.Counts["swaps"])
-	if t.SavedWithout == nil {
+	swaps := int(r.Counts["swaps"])
+	fmt.Fprintf(w, "; %s put in\n", term.Counted(swaps, "compaction"))
+	switch {
+	case swaps == 0: // what a gate costs is no saving of compactions
+		return
+	case t.SavedWithout == nil:
 		fmt.Fprintf(w, "  saved: unknown, since the cache rules miss the bill by %.0f %%\n", 100*t.MachineError)
 		return
 	}
