@@ -45,7 +45,7 @@ func TestDoctorFolder(t *testing.T) {
 }
 
 // TestMemoryStore: --store memory keeps nothing, and makes no file of that name.
-func TestMemoryStore(t *testing.T) { //nolint:paralleltest // it is in a folder of its own
+func TestMemoryStore(t *testing.T) {
 	p := newProvider(t, pays)
 	cfg := p.config(t, "")
 	session, err := filepath.Abs(demoSession)

@@ -93,8 +93,10 @@ func (c *Config) validate() error {
 	if n := c.Agent.MaxRounds; n < 0 {
 		errs = append(errs, fmt.Errorf("agent.max_rounds: is %d; write a number from 1, or leave it out for no limit", n))
 	}
-	errs = append(errs, c.validatePlugins(), c.ValidateModels(), c.validateMCP(), c.ValidateAgents(), c.Serve.Validate(), c.Tasks.validate(), c.Record.validate(), c.validateHook())
-	errs = append(errs, checkStore("store", c.Store), checkStore("record.store", c.Record.Store))
+	errs = append(errs,
+		c.validatePlugins(), c.ValidateModels(), c.validateMCP(), c.ValidateAgents(), c.Serve.Validate(), c.Tasks.validate(), c.Record.validate(), c.validateHook(),
+		checkStore("store", c.Store), checkStore("record.store", c.Record.Store),
+	)
 	if c.Store != "" && c.Record.Store != "" && !c.Record.Disabled {
 		errs = append(errs, fmt.Errorf("store %s and record.store %s both name where decision records are kept; name one", Shown(c.Store), Shown(c.Record.Store)))
 	}

@@ -1,5 +1,7 @@
 package engine
 
+import "strings"
+
 // Written is what the guest of an instance writes during a call: log messages, and its standard streams.
 type Written struct {
 	Log      GuestLog
@@ -29,10 +31,18 @@ func (w *Written) End(out *Outcome) {
 	out.LogsDropped, out.Printed = w.Log.Dropped, w.Log.Printed
 }
 
+// withoutTrace leaves out the stack trace with which Go ends a program. The log has it.
+func withoutTrace(text string) string {
+	for _, begin := range []string{"\n\ngoroutine ", "\n\nruntime stack:"} {
+		text, _, _ = strings.Cut(text, begin)
+	}
+	return text
+}
+
 // Tail is how an error ends: with what the guest has written to standard error.
 func (w *Written) Tail() string {
 	if w.stderr.Empty() {
 		return ""
 	}
-	return "; stderr: " + Clean(w.stderr.String(), MaxDetail)
+	return "; stderr: " + Clean(withoutTrace(w.stderr.String()), MaxDetail)
 }

@@ -62,10 +62,10 @@ func checkStore(ctx context.Context, c *program.Setup) check.Finding {
 }
 
 // missingFolder is that of a file, and reports whether it does not exist.
-func missingFolder(store string) (string, bool) {
-	folder := filepath.Dir(store)
+func missingFolder(name string) (string, bool) {
+	folder := filepath.Dir(name)
 	_, err := os.Stat(folder)
-	return folder, !config.IsURL(store) && errors.Is(err, fs.ErrNotExist)
+	return folder, !config.IsURL(name) && errors.Is(err, fs.ErrNotExist)
 }
 
 // dispatches counts what the mailbox of the store has.
