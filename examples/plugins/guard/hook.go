@@ -11,11 +11,11 @@ import (
 // onPhase blocks a call whose command a rule forbids, and has no opinion
 // otherwise.
 func onPhase(e *mortise.Event) (*mortise.Reply, error) {
-	if e.Phase != mortise.ToolGate || e.Call == nil || !watched(e.Config, e.Call) {
+	if e.Phase != mortise.ToolGate || e.Call == nil {
 		return nil, nil
 	}
 	judge := rules.New(config(e.Config))
-	for _, text := range commands(e.Config, e.Call.Arguments) {
+	for _, text := range commands(e.Config, e.Call) {
 		if f := judge.Script(text); f != nil {
 			return &mortise.Reply{
 				Gate:    &mortise.GateDecision{Action: mortise.GateBlock, Reason: "guard: rule " + f.Rule + " forbids: " + f.Part},
@@ -44,24 +44,64 @@ func config(v any) rules.Config {
 	return c
 }
 
-// watched reports tools that carry shell commands: by name, or by their kind.
-func watched(config any, c *mortise.ToolCall) bool {
+// shell reports a tool that carries shell commands: by its kind, or by its name, which behind the server's is that of an MCP server's.
+func shell(config any, c *mortise.ToolCall) bool {
 	names := mortise.StringsOr(config, "tools", []string{
 		"bash", "shell", "execute", "run_command", "terminal", "exec", "execute_command", "run_shell_command", "run_terminal_cmd",
+		"exec_command", "local_shell", "shell_command", "unified_exec", "write_stdin", "run_in_terminal",
 	})
-	return c.Kind == mortise.ToolExecute || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, c.Name) })
+	name := c.Name
+	if i := strings.LastIndex(name, "__"); i >= 0 {
+		name = name[i+len("__"):]
+	}
+	return c.Kind == mortise.ToolExecute || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, c.Name) || strings.EqualFold(n, name) })
 }
 
-// commands are the texts that the call would run. Arguments that are no object
-// are a command as a whole. A list is an argument vector.
-func commands(config, args any) []string {
-	m, ok := args.(map[string]any)
-	if !ok {
-		return text(args)
+// commands are the texts that the call would run. Arguments that are no object are a command as a whole, and a list is an
+// argument vector. Of a tool that is not known as a shell only what is called a command counts, unless the operator has named the tools.
+func commands(config any, c *mortise.ToolCall) []string {
+	names := mortise.StringsOr(config, "arguments", []string{"command", "cmd", "script", "input", "commands", "code", "chars"})
+	m, object := c.Arguments.(map[string]any)
+	switch {
+	case shell(config, c) && !object:
+		return append(text(c.Arguments), literals(c.Arguments)...)
+	case shell(config, c):
+	case !object || len(mortise.StringsOr(config, "tools", nil)) > 0:
+		return nil
+	default:
+		names = []string{"command", "cmd", "script", "commands"}
 	}
 	var out []string
-	for _, name := range mortise.StringsOr(config, "arguments", []string{"command", "cmd", "script", "input", "commands", "code"}) {
+	for _, name := range names {
 		out = append(out, text(m[name])...)
+	}
+	return out
+}
+
+// literals are the strings of a program that calls tools, as Codex has its newer models write one:
+// tools.exec_command({cmd: "make test"}). A command that the program composes is not seen.
+func literals(v any) (out []string) {
+	s, _ := v.(string)
+	if !strings.Contains(s, "tools.") && !strings.Contains(s, "tools[") {
+		return nil
+	}
+	for i := 0; i < len(s); i++ {
+		q := s[i]
+		if q != '"' && q != '\'' && q != '`' {
+			continue
+		}
+		var b strings.Builder
+		for i++; i < len(s) && s[i] != q; i++ {
+			if s[i] == '\\' && i+1 < len(s) {
+				i++
+				if s[i] == 'n' {
+					b.WriteByte('\n')
+					continue
+				}
+			}
+			b.WriteByte(s[i])
+		}
+		out = append(out, b.String())
 	}
 	return out
 }

@@ -23,6 +23,16 @@ func TestGate(t *testing.T) {
 		"other tool":   {mortise.ToolCall{Name: "write", Arguments: map[string]any{"input": "rm -rf /"}}, nil, ""},
 		"tools":        {mortise.ToolCall{Name: "mine", Arguments: map[string]any{"go": "reboot"}}, map[string]any{"tools": []any{"mine"}, "arguments": []any{"go"}}, "power"},
 		"custom rule":  {mortise.ToolCall{Name: "bash", Arguments: map[string]any{"command": "terraform destroy"}}, map[string]any{"rules": []any{map[string]any{"command": "terraform", "argument_prefixes": []any{"destroy"}}}}, "custom"},
+		"codex":        {mortise.ToolCall{Name: "exec_command", Arguments: map[string]any{"cmd": "reboot"}}, nil, "power"},
+		"stdin":        {mortise.ToolCall{Name: "write_stdin", Arguments: map[string]any{"session_id": int64(1), "chars": "reboot\n"}}, nil, "power"},
+		"program":      {mortise.ToolCall{Name: "exec", Arguments: "// @exec: {}\nconst r = await tools.exec_command({cmd: \"git push --force origin main\", workdir: '/w'}); text(r);"}, nil, "force_push"},
+		"fine program": {mortise.ToolCall{Name: "exec", Arguments: "text(await tools.exec_command({cmd: `ls`}))"}, nil, ""},
+		"open literal": {mortise.ToolCall{Name: "exec", Arguments: `tools.exec_command({cmd: "reboot\\`}, nil, "power"},
+		"mcp shell":    {mortise.ToolCall{Name: "mcp__files__shell", Kind: "other", Arguments: map[string]any{"input": "rm -rf /"}}, nil, "recursive_delete"},
+		"mcp command":  {mortise.ToolCall{Name: "mcp__box__do", Kind: "other", Arguments: map[string]any{"command": []any{"rm", "-rf", "/"}}}, nil, "recursive_delete"},
+		"mcp other":    {mortise.ToolCall{Name: "mcp__notes__write", Arguments: map[string]any{"text": "rm -rf /", "input": "rm -rf /"}}, nil, ""},
+		"named tools":  {mortise.ToolCall{Name: "mcp__box__do", Arguments: map[string]any{"command": "rm -rf /"}}, map[string]any{"tools": []any{"bash"}}, ""},
+		"editor":       {mortise.ToolCall{Name: "str_replace_based_edit_tool", Arguments: map[string]any{"command": "create", "path": "x", "file_text": "rm -rf /"}}, nil, ""},
 		"no arguments": {mortise.ToolCall{Name: "bash"}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
