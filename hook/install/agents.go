@@ -136,9 +136,13 @@ func unquote(s string) string {
 const word = `(?:[A-Za-z0-9_./-]+|'[^']*'(?:\\''[^']*')*)`
 
 // Mark matches the lines of a profile for an agent, and no line that does anything else. The client may be that of another
-// installation, as after an upgrade; it is the first submatch.
+// installation, as after an upgrade; it is the first submatch, and the profile the second one.
 func Mark(profile, dialect string) *regexp.Regexp {
-	return regexp.MustCompile(`^(` + word + `) ` + regexp.QuoteMeta(quote(profile)+" "+dialect) + ` ` + word + `(?: closed \|\| (?:\{ echo ` + word + ` >&2; exit 2; \}|printf %s ` + word + `))?$`)
+	return mark(regexp.QuoteMeta(quote(profile)), dialect)
+}
+
+func mark(profile, dialect string) *regexp.Regexp {
+	return regexp.MustCompile(`^(` + word + `) (` + profile + `) ` + regexp.QuoteMeta(dialect) + ` ` + word + `(?: closed \|\| (?:\{ echo ` + word + ` >&2; exit 2; \}|printf %s ` + word + `))?$`)
 }
 
 // Entry is one hook to register.

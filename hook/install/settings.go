@@ -11,9 +11,9 @@ import (
 // Found is a hook that is registered.
 type Found struct {
 	Event string
-	// Command is the line, Ours reports whether it is one of the profile's; Client is the path in it then.
-	Command, Client string
-	Ours            bool
+	// Command is the line, Ours reports whether it is one of the profile's; Client and Profile are the paths in it then.
+	Command, Client, Profile string
+	Ours                     bool
 }
 
 // settings is a file with hooks, being edited.
@@ -156,6 +156,9 @@ func (s *settings) found(mark *regexp.Regexp) []Found {
 				f := Found{Event: m.key, Command: c}
 				if match := mark.FindStringSubmatch(c); match != nil {
 					f.Ours, f.Client = true, unquote(match[1])
+					if len(match) > 2 {
+						f.Profile = unquote(match[2])
+					}
 				}
 				out = append(out, f)
 			}
@@ -173,14 +176,25 @@ func (s *settings) remove(mark *regexp.Regexp, keep func(event, line string) boo
 			return nil
 		}
 		for mi, m := range hooks.members {
-			i := slices.IndexFunc(m.value.items, func(n *node) bool {
+			ours := func(n *node) bool {
 				lines := s.commands(n)
 				return len(lines) == 1 && mark.MatchString(lines[0]) && !keep(m.key, lines[0])
-			})
+			}
+			i := slices.IndexFunc(m.value.items, ours)
+			var group *node // in which another hook stands beside ours
+			if i < 0 {
+				for _, n := range m.value.items {
+					if in := n.get("hooks"); in != nil && slices.ContainsFunc(in.items, ours) {
+						group, i = in, slices.IndexFunc(in.items, ours)
+					}
+				}
+			}
 			if i < 0 {
 				continue
 			}
 			switch {
+			case group != nil:
+				s.data = remove(s.data, group, i)
 			case len(m.value.items) > 1:
 				s.data = remove(s.data, m.value, i)
 			case len(hooks.members) > 1:
@@ -253,6 +267,20 @@ func (a *Agent) Hooks(data []byte, mark *regexp.Regexp) ([]Found, error) {
 		return nil, err
 	}
 	return s.found(mark), nil
+}
+
+// Profiles are those whose hooks a settings file has.
+func (a *Agent) Profiles(data []byte) (out []string, err error) {
+	if a.layout == script {
+		return nil, nil
+	}
+	found, err := a.Hooks(data, mark(word, a.Dialect.Name))
+	for _, f := range found {
+		if f.Ours && !slices.Contains(out, f.Profile) {
+			out = append(out, f.Profile)
+		}
+	}
+	return out, err
 }
 
 // Switch reports whether a settings file has a switch that is on.

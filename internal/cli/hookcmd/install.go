@@ -245,10 +245,27 @@ func runHookUninstall(s command.Streams, o *installOptions, agent string) error 
 		return exit.With(exit.Config, err)
 	case change.Deleted:
 		fmt.Fprintf(s.Out, "%s: deleted\n", path)
+		return nil
 	case !change.Changed():
-		fmt.Fprintf(s.Out, "%s: not installed\n", path)
+		fmt.Fprintf(s.Out, "%s: the hooks of %s are not installed\n", path, o.profileOf.config)
 	default:
 		fmt.Fprintf(s.Out, "%s: uninstalled\n  backup: %s\n", path, change.Backup)
 	}
-	return nil
+	return o.left(agent, path)
+}
+
+// left is an error that names the hooks of ours that are still in a file: of other configs.
+func (o *installOptions) left(agent, path string) error {
+	now, err := os.ReadFile(path)
+	if err != nil {
+		return exit.With(exit.Config, err)
+	}
+	profiles, err := o.agent.Profiles(now)
+	if err != nil {
+		return exit.With(exit.Config, err)
+	}
+	if len(profiles) == 0 {
+		return nil
+	}
+	return exit.With(exit.Run, fmt.Errorf("%s has hooks of other configs; to take them out: mortise hook uninstall %s --profile %s", path, agent, strings.Join(profiles, ", then ")))
 }
