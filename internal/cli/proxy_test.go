@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -175,4 +176,73 @@ test -z "$QUIET" && curl -s -d "{\"model\":\"m\",\"tools\":[$tools]}" -H "anthro
 			t.Errorf("exit code %d: %s", code, out)
 		}
 	}
+}
+
+// A project cannot lead Claude Code around the proxy, settings that do are refused, and an agent that asked nothing is
+// no silence. No user's settings change.
+func TestProxy_detour(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	for name, c := range map[string]struct {
+		settings, flag, want string
+		code                 int
+	}{
+		"base URL":         {`{"env":{"ANTHROPIC_BASE_URL":"http://user:secret@other.example"}}`, "", "is http://other.example: it is overridden", 0},
+		"bedrock":          {`{"env":{"CLAUDE_CODE_USE_BEDROCK":"1"}}`, "", "env.CLAUDE_CODE_USE_BEDROCK in ", 3},
+		"bedrock, allowed": {`{"env":{"CLAUDE_CODE_USE_BEDROCK":"1"}}`, "--allow-detour", "0 requests came through the proxy", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"--", "./claude", "-p", "hi"}
+			if c.flag != "" {
+				args = append([]string{c.flag}, args...)
+			}
+			cmd := proxyCommand(t, args...)
+			project := filepath.Join(cmd.Dir, ".claude", "settings.local.json")
+			script := "#!/bin/sh\ntest \"$1\" = --settings && cat \"$2\" >given\n"
+			if err := errors.Join(os.MkdirAll(filepath.Dir(project), 0o700), os.WriteFile(project, []byte(c.settings), 0o600),
+				os.WriteFile(filepath.Join(cmd.Dir, "claude"), []byte(script), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			out, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "secret") {
+				t.Errorf("exit code %d: %s", code, out)
+			}
+			given, err := os.ReadFile(filepath.Join(cmd.Dir, "given"))
+			if (err == nil) != (c.code == 0) || err == nil && !strings.Contains(string(given), `"ANTHROPIC_BASE_URL": "http://127.0.0.1:`) {
+				t.Errorf("%v: %s", err, given)
+			}
+			if _, err := os.Stat(filepath.Join(cmd.Dir, ".claude", "settings.json")); err == nil {
+				t.Error("the user's settings are changed")
+			}
+		})
+	}
+}
+
+// Install and uninstall report what they did, and the doctor names an address where nothing listens.
+func TestProxy_installed(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	run := func(want string, args ...string) {
+		t.Helper()
+		c := proxyCommand(t, args...)
+		c.Dir, c.Env = home, append(c.Env, "HOME="+home, "PI_CODING_AGENT_DIR=")
+		if out, _ := c.CombinedOutput(); !strings.Contains(string(out), want) || strings.Contains(string(out), "launch:") {
+			t.Errorf("%v: %s; want %q", args, out, want)
+		}
+	}
+	path := filepath.Join(home, ".pi", "agent", "models.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{}\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	run("the proxy's address is not in "+path, "uninstall", "pi")
+	run("backup: "+path, "install", "pi", "--listen", "127.0.0.1:1")
+	run("mortise proxy uninstall pi", "doctor")
+	run("providers.openai.baseUrl in "+path+" is http://127.0.0.1:1/v1, where nothing listens", "doctor")
+	run("restored "+path, "uninstall", "pi")
+	run("wrote "+path, "install", "pi")
+	_ = os.WriteFile(path, []byte(`{"providers":{"openai":{"baseUrl":"http://new"}}}`), 0o600)
+	run("providers.openai.baseUrl is left as it is now: http://new; before the installation: nothing", "uninstall", "pi")
 }

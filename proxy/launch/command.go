@@ -216,13 +216,20 @@ func (c *Command) pi(p Place, address string) error {
 	if len(c.Args) > 1 && slices.Contains([]string{"install", "remove", "uninstall", "update", "list", "config"}, c.Args[1]) {
 		return nil // a command of pi that takes no extension and asks no model
 	}
-	list, err := changes(Pi, address, p.users(Pi))
+	file, _ := p.settings(Pi)
+	users := p.users(Pi)
+	list, err := changes(Pi, address, users)
 	if err != nil {
 		return err
 	}
 	var script strings.Builder
 	script.WriteString("export default function (pi) {\n")
 	for _, to := range list {
+		if models := []string{"providers", to.path[1], "models"}; strings.Contains(users.Raw(models...), `"baseUrl"`) {
+			// An extension moves all models of a provider, also those of other servers.
+			c.Detours = append(c.Detours, Detour{File: file, Key: strings.Join(models, ".") + "[].baseUrl", Value: "set"})
+			continue
+		}
 		c.route(to)
 		fmt.Fprintf(&script, "  pi.registerProvider(%s, { baseUrl: %s });\n", quoted(to.path[1]), to.raw())
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Detour is a setting by which Claude Code asks another server than the proxy.
+// Detour is a setting by which an agent asks another server than the proxy.
 type Detour struct {
 	// File is where it is, empty for the environment.
 	File, Key, Value string

@@ -180,6 +180,10 @@ func TestOf_pi(t *testing.T) {
 			t.Errorf("the settings are changed: %s", now)
 		}
 	}
+	put(t, p, ".pi/agent/models.json", `{"providers":{"l":{"baseUrl":"http://l","models":[{"id":"m","baseUrl":"http://m"}]}}}`)
+	if c := start(t, p, []string{"pi"}); len(c.Detours) != 1 || c.Routes["pi-l"] != "" {
+		t.Errorf("a model of another server is moved, or not named: %+v", c)
+	}
 	if c := start(t, p, []string{"pi", "list"}); len(c.Args) != 2 {
 		t.Errorf("%q", c.Args)
 	}

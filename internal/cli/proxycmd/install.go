@@ -98,7 +98,7 @@ func orNone(value string) string { return config.Shown(cmp.Or(value, "nothing"))
 
 // detour is a warning of a setting that leads around the proxy.
 func detour(d launch.Detour) string {
-	return fmt.Sprintf("%s in %s is %s: Claude Code then does not ask the proxy", d.Key, cmp.Or(d.File, "the environment"), config.Shown(d.Value))
+	return fmt.Sprintf("%s in %s is %s: requests then go around the proxy", d.Key, cmp.Or(d.File, "the environment"), config.Shown(d.Value))
 }
 
 func newProxyStatus(s command.Streams, o *proxyOptions) *cobra.Command {

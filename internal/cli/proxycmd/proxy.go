@@ -68,7 +68,7 @@ func New(s command.Streams) *cobra.Command {
 	f.StringVar(&o.store, "store", "", command.StoreUsage)
 	f.StringVar(&o.listen, "listen", "", "HOST:PORT for agents (overrides proxy.listen)")
 	f.StringVar(&o.admin, "admin", "", "HOST:PORT of metrics and ledger (overrides proxy.admin)")
-	f.BoolVar(&o.around, "allow-detour", false, "start Claude Code although its settings lead around the proxy")
+	f.BoolVar(&o.around, "allow-detour", false, "start the agent although its settings lead around the proxy")
 	command.LevelFlag(f, &o.logLevel, slog.LevelWarn)
 	cmd.AddCommand(newProxyInstall(s, &o), newProxyUninstall(s), newProxyStatus(s, &o), newProxyDoctor(s))
 	return cmd
