@@ -266,7 +266,8 @@ func TestEndsWhileAsked(t *testing.T) {
 	log, asked := filler(), 0
 	c = d.at(t, says("short"), func(cfg *compaction.Config) {
 		cfg.Admitter = admitter(func(context.Context, *abi.AdmitRequest) (*abi.Decision, error) {
-			if asked++; asked == 3 {
+			asked++
+			if asked == 3 {
 				for _, n := range d.run() {
 					c.Consume(thread, log, n)
 				}

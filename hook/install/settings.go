@@ -176,27 +176,12 @@ func (s *settings) remove(mark *regexp.Regexp, keep func(event, line string) boo
 			return nil
 		}
 		for mi, m := range hooks.members {
-			ours := func(n *node) bool {
-				lines := s.commands(n)
-				return len(lines) == 1 && mark.MatchString(lines[0]) && !keep(m.key, lines[0])
-			}
-			i := slices.IndexFunc(m.value.items, ours)
-			var group *node // in which another hook stands beside ours
-			if i < 0 {
-				for _, n := range m.value.items {
-					if in := n.get("hooks"); in != nil && slices.ContainsFunc(in.items, ours) {
-						group, i = in, slices.IndexFunc(in.items, ours)
-					}
-				}
-			}
-			if i < 0 {
-				continue
-			}
+			list, i := s.place(m.value, func(line string) bool { return mark.MatchString(line) && !keep(m.key, line) })
 			switch {
-			case group != nil:
-				s.data = remove(s.data, group, i)
-			case len(m.value.items) > 1:
-				s.data = remove(s.data, m.value, i)
+			case list == nil:
+				continue
+			case len(list.items) > 1:
+				s.data = remove(s.data, list, i)
 			case len(hooks.members) > 1:
 				s.data = remove(s.data, hooks, mi)
 			default:
@@ -210,6 +195,25 @@ func (s *settings) remove(mark *regexp.Regexp, keep func(event, line string) boo
 		}
 	}
 	return nil
+}
+
+// place finds an entry of ours in the list of an event: all of an item, or a hook in an item that has others, too.
+func (s *settings) place(event *node, ours func(line string) bool) (list *node, i int) {
+	alone := func(n *node) bool {
+		lines := s.commands(n)
+		return len(lines) == 1 && ours(lines[0])
+	}
+	if i = slices.IndexFunc(event.items, alone); i >= 0 {
+		return event, i
+	}
+	for _, item := range event.items {
+		if group := item.get("hooks"); group != nil {
+			if i = slices.IndexFunc(group.items, alone); i >= 0 {
+				return group, i
+			}
+		}
+	}
+	return nil, 0
 }
 
 // add adds an entry at the end of its event, so that the others keep their places.
