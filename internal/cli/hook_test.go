@@ -187,8 +187,10 @@ func (p *hookPlace) doctor(installed []byte) {
 	if out := p.run(exit.Run, "hook", "doctor", "claude"); !strings.Contains(out, "disableAllHooks is set") {
 		p.t.Error(out)
 	}
-	if out := p.run(exit.OK, "hook", "list"); !strings.Contains(out, "disableAllHooks is set") {
-		p.t.Error(out)
+	for _, args := range [][]string{{"hook", "list"}, {"hook", "install", "claude", "--dry-run"}} {
+		if out := p.run(exit.OK, args...); !strings.Contains(out, "disableAllHooks is set") {
+			p.t.Error(out)
+		}
 	}
 	if err := os.WriteFile(p.settings, installed, 0o600); err != nil {
 		p.t.Fatal(err)

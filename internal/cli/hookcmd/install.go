@@ -157,6 +157,9 @@ func runHookInstall(ctx context.Context, s command.Streams, o *installOptions, a
 		return exit.With(exit.Config, err)
 	}
 	o.report(s.Out, change, events)
+	for _, off := range o.disabled() {
+		fmt.Fprintf(s.Err, "warning: the hooks do not run: %s\n", off)
+	}
 	if !o.dry {
 		fmt.Fprintf(s.Out, "  plugins of %s: %s\n", o.profileOf.config, strings.Join(h.names(), ", "))
 	}
