@@ -56,7 +56,7 @@ kill -TERM $PPID; while :; do sleep 0.1; done`)
 	if answer, _ := os.ReadFile(filepath.Join(cmd.Dir, "answer")); !strings.Contains(string(answer), `"hi"`) {
 		t.Errorf("the agent got %q; %s", answer, &out)
 	}
-	if !strings.Contains(out.String(), "1 requests") {
+	if !strings.Contains(out.String(), "1 request,") {
 		t.Errorf("no ledger: %s", &out)
 	}
 	if strings.Contains(out.String(), "x-api-key") || strings.Contains(out.String(), "k\n") {

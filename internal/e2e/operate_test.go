@@ -46,7 +46,7 @@ func TestDoctor(t *testing.T) {
 	if code != 0 || strings.Contains(out, "fail") {
 		t.Errorf("%d %s%s", code, out, log)
 	}
-	for _, want := range []string{"new.db does not exist yet", "takes the key and has " + model, "mcp.works", "2 tools", "127.0.0.1:0 is free", "may be open", "cache_dir"} {
+	for _, want := range []string{"new.db has nothing of mortise yet", "takes the key and has " + model, "mcp.works", "2 tools", "127.0.0.1:0 is free", "may be open", "cache_dir"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in %s", want, out)
 		}
@@ -113,13 +113,13 @@ func TestDoctor_servers(t *testing.T) {
 			defer cancel()
 			w := newWorldWith(t, options{"version: 1\nmodels:\n  main: {provider: anthropic, name: $MODEL, base_url: \"$URL\", key: {file: key}, max_tokens: 4000}\n" +
 				"agents:\n  worker: {model: main}\nserve: {listen: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n", reply, c.url(t), 1})
-			for _, want := range []string{"does not exist yet", "does not exist yet", "was used"} {
+			for _, want := range []string{"has nothing of mortise yet", "has nothing of mortise yet", "was used"} {
 				if want == "was used" {
 					w.start(t)
 					w.stop(t)
 				}
 				code, out, log := command(ctx, t, nil, "doctor", "--config", w.path("mortise.yaml"), "--store", w.store)
-				if code != 0 || strings.Contains(out, "does not exist yet") != (want == "does not exist yet") {
+				if code != 0 || strings.Contains(out, "has nothing of mortise yet") != (want == "has nothing of mortise yet") {
 					t.Errorf("want that the store %s: %d %s%s", want, code, out, log)
 				}
 			}

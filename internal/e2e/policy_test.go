@@ -231,7 +231,7 @@ func TestServe_policyTrial(t *testing.T) {
 		if status != http.StatusUnprocessableEntity || !strings.Contains(body, "trial: ") || !strings.Contains(body, says) {
 			t.Errorf("%s: %d %s", kind, status, body)
 		}
-		if c, _ := p.last(); c.Kind != "refused" || c.To != digest || !strings.Contains(c.Reason, says) {
+		if c, _ := p.last(); c.Kind != "refused" || c.From != digest || c.To == digest || !strings.Contains(c.Reason, says) {
 			t.Errorf("%s: %+v", kind, c)
 		}
 	}

@@ -40,7 +40,7 @@ func checkStore(ctx context.Context, c *program.Setup) check.Finding {
 			return check.Failed("make it, or name another file", fmt.Errorf("%s: the folder %s does not exist, and mortise serve does not make it", place, folder))
 		}
 		if config.IsURL(c.Store) {
-			return check.Fine("%s is there and empty; mortise serve makes what it needs", place)
+			return check.Fine("%s has nothing of mortise yet; mortise serve makes what it needs", place)
 		}
 		return check.Fine("%s does not exist yet; mortise serve makes it", place)
 	}
