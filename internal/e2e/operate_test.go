@@ -46,7 +46,7 @@ func TestDoctor(t *testing.T) {
 	if code != 0 || strings.Contains(out, "fail") {
 		t.Errorf("%d %s%s", code, out, log)
 	}
-	for _, want := range []string{"new.db has nothing of mortise yet", "takes the key and has " + model, "mcp.works", "2 tools", "127.0.0.1:0 is free", "may be open", "cache_dir"} {
+	for _, want := range []string{"new.db does not exist yet", "takes the key and has " + model, "mcp.works", "2 tools", "127.0.0.1:0 is free", "may be open", "cache_dir"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in %s", want, out)
 		}
