@@ -71,9 +71,23 @@ func commands(config any, c *mortise.ToolCall) []string {
 	default:
 		names = []string{"command", "cmd", "script", "commands"}
 	}
-	var out []string
+	out := named(m, names)
+	for _, key := range []string{"input", "action"} { // of a tool of an MCP server, as hooks show its call, and of Codex's local_shell
+		if inner, ok := m[key].(map[string]any); ok {
+			out = append(out, named(inner, names)...)
+		}
+	}
+	return out
+}
+
+// named are the texts of the arguments with one of the names. A list of args is behind the program that it is for.
+func named(m map[string]any, names []string) (out []string) {
+	args, _ := m["args"].([]any)
 	for _, name := range names {
 		out = append(out, text(m[name])...)
+		if program, ok := m[name].(string); ok && len(args) > 0 {
+			out = append(out, text(append([]any{program}, args...))[0])
+		}
 	}
 	return out
 }

@@ -33,6 +33,15 @@ func TestGate(t *testing.T) {
 		"mcp other":    {mortise.ToolCall{Name: "mcp__notes__write", Arguments: map[string]any{"text": "rm -rf /", "input": "rm -rf /"}}, nil, ""},
 		"named tools":  {mortise.ToolCall{Name: "mcp__box__do", Arguments: map[string]any{"command": "rm -rf /"}}, map[string]any{"tools": []any{"bash"}}, ""},
 		"editor":       {mortise.ToolCall{Name: "str_replace_based_edit_tool", Arguments: map[string]any{"command": "create", "path": "x", "file_text": "rm -rf /"}}, nil, ""},
+		"hook mcp":     {mortise.ToolCall{Name: "mcp__box__do", Kind: "other", Arguments: map[string]any{"server": "box", "tool": "do", "input": map[string]any{"command": "rm -rf /"}}}, nil, "recursive_delete"},
+		"hook shell":   {mortise.ToolCall{Name: "mcp__box__shell", Kind: "other", Arguments: map[string]any{"server": "box", "tool": "shell", "input": map[string]any{"input": "rm -rf /"}}}, nil, "recursive_delete"},
+		"hook text":    {mortise.ToolCall{Name: "mcp__notes__write", Kind: "other", Arguments: map[string]any{"server": "notes", "tool": "write", "input": map[string]any{"text": "rm -rf /", "input": "rm -rf /"}}}, nil, ""},
+		"hook string":  {mortise.ToolCall{Name: "mcp__notes__write", Kind: "other", Arguments: map[string]any{"server": "notes", "tool": "write", "input": "rm -rf /"}}, nil, ""},
+		"hook decoy":   {mortise.ToolCall{Name: "mcp__box__do", Kind: "other", Arguments: map[string]any{"input": map[string]any{"command": "ls"}, "command": "rm -rf /"}}, nil, "recursive_delete"},
+		"hook named":   {mortise.ToolCall{Name: "mcp__box__do", Kind: "other", Arguments: map[string]any{"server": "box", "tool": "do", "input": map[string]any{"command": "rm -rf /"}}}, map[string]any{"tools": []any{"bash"}}, ""},
+		"local shell":  {mortise.ToolCall{Name: "local_shell", Arguments: map[string]any{"action": map[string]any{"type": "exec", "command": []any{"rm", "-rf", "/"}}}}, nil, "recursive_delete"},
+		"split":        {mortise.ToolCall{Name: "mcp__box__do", Arguments: map[string]any{"command": "rm", "args": []any{"-rf", "/"}}}, nil, "recursive_delete"},
+		"fine split":   {mortise.ToolCall{Name: "mcp__box__do", Arguments: map[string]any{"command": "echo", "args": []any{"rm", "-rf", "/"}}}, nil, ""},
 		"no arguments": {mortise.ToolCall{Name: "bash"}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
