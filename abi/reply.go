@@ -181,7 +181,7 @@ const (
 // GateDecision answers the tool gate.
 type GateDecision struct {
 	Action GateAction `json:"action"`
-	// Reason is recorded, and shown to a model that goes on: a block ends a run of Mortise's own.
+	// Reason is recorded. The model reads it in other agents; a run of Mortise ends with a block.
 	Reason string `json:"reason,omitempty"`
 	// Ticket belongs to suspend.
 	Ticket *SuspendTicket `json:"ticket,omitempty"`

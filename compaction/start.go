@@ -114,8 +114,8 @@ func (c *Compactor) newFlight(t *thread, tokens int64, now time.Time) *flight {
 	return f
 }
 
-// tell passes a decision on, about a flight if there is one: another one may have ended while the policy was asked. Equal refusals in a row are reported once at first, and
-// then all together when they are over.
+// tell reports a decision, about a flight if there is one: another one may have ended while the policy was asked. Equal
+// refusals in a row are reported once at first, and then all together when they are over.
 func (c *Compactor) tell(t *thread, f *flight, d *AdmissionDecision, detail string) {
 	if t.said != nil && !d.Allowed && t.said.Reason == d.Reason && (t.about == nil || f != nil && t.about.ID == f.ID) {
 		t.said, t.detail = d, detail

@@ -158,7 +158,7 @@ func TestCuts(t *testing.T) {
 			if rnd.IntN(2) == 0 {
 				turn = lastSpoken(r, cut)
 			}
-			item, plain := standIn(r, head, cut, turn, standInText("what happened", cut-head, handles(0, head, cut)))
+			item, plain := standIn(r, head, cut, turn, nil, standInText("what happened", cut-head, handles(0, head, cut)))
 			st := &lane.State{Swap: &lane.Swap{From: head, To: cut, Item: item, Plain: plain}}
 			x := &exchange{proto: p}
 			out := wire.Apply(body, x.splices(r, st))

@@ -351,7 +351,7 @@ func TestRestart(t *testing.T) {
 var _ phases.Plugin = hook{}
 
 // Codex sends its tools to newer models in an item of the conversation: that is a conversation as any other, its calls are gated, a
-// compaction keeps the item, and no tool is added to it.
+// compaction keeps the item, no tool is added to it, and those that a plugin excludes are left out.
 func TestToolsInItem(t *testing.T) {
 	t.Parallel()
 	l := &upstreamLog{t: t, proto: wire.Responses}
@@ -372,9 +372,12 @@ func TestToolsInItem(t *testing.T) {
 		}
 		return nil, nil
 	}}
-	s := start(t, up.URL(), proxy.Config{Compaction: policy(), Store: memstore.New(), Runtime: runtimeOf(t, guard)})
+	hide := hook{name: "hide", hooks: []abi.Hook{{Phase: abi.BeforeInference, Mode: abi.ModeTransform}}, answer: func(*abi.Event) (*abi.Reply, error) {
+		return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectExcludeTools, Tools: []string{"read", "write", "late"}}}}, nil
+	}}
+	s := start(t, up.URL(), proxy.Config{Compaction: policy(), Store: memstore.New(), Runtime: runtimeOf(t, guard, hide)})
 	a := newAgent(t, wire.Responses, s.url, true, "User-Agent", "codex_exec/0.169.0", "Session-Id", "s", "Thread-Id", "s")
-	a.lite = true
+	a.lite, a.tools = true, []string{"bash", "read", "write"}
 	a.say("Read the files.")
 	a.items = append(a.items, `{"type":"additional_tools","id":"at_2","role":"developer","tools":[{"type":"function","name":"late","parameters":{"type":"object","properties":{}}}]}`)
 	n := 0
@@ -384,7 +387,7 @@ func TestToolsInItem(t *testing.T) {
 		t.Errorf("%d lanes, %v", len(r.Lanes), r.Counts)
 	}
 	for i, body := range l.bodies {
-		if text := string(body); strings.Count(text, `"type":"additional_tools"`) != 2 || strings.Contains(text, `"name":"recall"`) {
+		if text := string(body); strings.Count(text, `"type":"additional_tools"`) != 2 || strings.Contains(text, `"name":"recall"`) || strings.Count(text, `"parameters"`) != 1 {
 			t.Errorf("request %d has not the client's tools: %.300s", i, text)
 		}
 	}

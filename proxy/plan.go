@@ -58,13 +58,14 @@ func (x *exchange) planner() func() *plan {
 		for i := cut; i < len(r.Items); i++ {
 			p.kept += weigh(i)
 		}
+		left := x.ln.Left
 		var names []string
 		if x.s.cfg.Store != nil && r.TakesTools() {
 			names = handles(x.ln.Epoch, head, cut)
 		}
 		p.identity, p.threshold, p.win = x.identity(), c.Policy.ThresholdTokens, x.s.window()
 		p.build = func(text string) lane.Swap {
-			item, plain := standIn(r, head, cut, turn, standInText(text, cut-head, names))
+			item, plain := standIn(r, head, cut, turn, left, standInText(text, cut-head, names))
 			return lane.Swap{
 				From: head, To: cut, First: p.fromID, Item: item, Plain: plain, Handles: names, Tokens: int64(float64(len(item)) * ratio), Removed: p.removed,
 			}

@@ -226,15 +226,7 @@ func (e *editor) content(it *wire.Item, before, after [][]byte) {
 
 // tools adds hidden tools behind the client's, and leaves some out.
 func (e *editor) tools(hidden []json.RawMessage, left []string) {
-	gone := wire.Span{}
-	if e.swapFrom < e.from {
-		gone = wire.Span{From: e.r.Items[e.swapFrom].From, To: e.r.Items[e.from-1].To}
-	}
-	for _, t := range e.r.Tools {
-		if slices.Contains(left, t.Name) && (t.To <= gone.From || t.From >= gone.To) {
-			e.out = append(e.out, wire.Cut(e.r.Body, t.Span))
-		}
-	}
+	e.out = append(e.out, e.r.Without(left)...)
 	if !e.r.TakesTools() || len(hidden) == 0 {
 		return
 	}

@@ -114,7 +114,7 @@ func choose(r *wire.Request, cuts []int, head int, keep int64, weight func(i int
 }
 
 // standIn makes the item that replaces others, with and without a cache marker.
-func standIn(r *wire.Request, from, cut, turn int, text string) (item, plain json.RawMessage) {
+func standIn(r *wire.Request, from, cut, turn int, left []string, text string) (item, plain json.RawMessage) {
 	texts := []string{text}
 	keep := reminders(r, from)
 	if system := removedSystem(r, from, cut); system != "" {
@@ -134,7 +134,7 @@ func standIn(r *wire.Request, from, cut, turn int, text string) (item, plain jso
 		add := append(bytes.Join(keep, []byte(",")), ',')
 		return wire.Apply(out, []wire.Splice{{At: wire.Span{From: content.From + 1, To: content.From + 1}, New: add}})
 	}
-	plain = kept(r, from, cut, build(nil))
+	plain = kept(r, from, cut, left, build(nil))
 	if mark := lastMark(r); mark != nil {
 		return build(mark), plain
 	}
@@ -171,8 +171,8 @@ func removedSystem(r *wire.Request, from, cut int) string {
 	return strings.Join(out, "\n\n")
 }
 
-// kept puts behind a placeholder what of Responses must not be replaced: the newest compaction of the provider, and tools.
-func kept(r *wire.Request, from, cut int, item []byte) []byte {
+// kept puts behind a placeholder what of Responses must not be replaced: the newest compaction of the provider, and tools but those left out.
+func kept(r *wire.Request, from, cut int, left []string, item []byte) []byte {
 	if r.Protocol != wire.Responses {
 		return item
 	}
@@ -184,10 +184,21 @@ func kept(r *wire.Request, from, cut int, item []byte) []byte {
 	}
 	for i := from; i < cut; i++ {
 		if i == newest || r.Items[i].Type == wire.MoreTools {
-			item = append(append(item, ','), r.Items[i].Of(r.Body)...)
+			item = append(append(item, ','), without(r, r.Items[i].Span, left)...)
 		}
 	}
 	return item
+}
+
+// without is an item with no tool of these names.
+func without(r *wire.Request, at wire.Span, left []string) []byte {
+	var out []wire.Splice
+	for _, s := range r.Without(left) {
+		if s.At.From > at.From && s.At.To < at.To {
+			out = append(out, wire.Splice{At: wire.Span{From: s.At.From - at.From, To: s.At.To - at.From}})
+		}
+	}
+	return wire.Apply(at.Of(r.Body), out)
 }
 
 // unmarked is a block without its cache marker.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
 // gate asks the plugins about a call, and passes it on, with other arguments perhaps, or answers it.
@@ -43,7 +45,7 @@ func (p *Proxy) judge(ctx context.Context, m *message) (line []byte, c *call, re
 	if c.tool == "" {
 		return nil, nil, "mortise: the call names no tool"
 	}
-	if repeats(m.fields["params"].of(m.data)) {
+	if wire.Repeats(m.fields["params"].of(m.data)) {
 		return nil, nil, "mortise: the call has a field twice"
 	}
 	if why := p.cfg.Pins.blocked(c.tool); why != "" {
@@ -143,7 +145,7 @@ func (p *Proxy) result(ctx context.Context, m *message, c *call) []byte {
 	case !ok:
 		return m.data
 	}
-	if repeats(at.of(m.data)) {
+	if wire.Repeats(at.of(m.data)) {
 		return append(denial(m.id, "mortise: the result is withheld, because it has a field twice"), '\n')
 	}
 	dec := json.NewDecoder(bytes.NewReader(at.of(m.data)))
@@ -198,7 +200,7 @@ func (p *Proxy) listed(ctx context.Context, m *message) []byte {
 	left, all := []json.RawMessage{}, []listing{}
 	for _, raw := range tools {
 		name := textOf(raw, "name")
-		if name == "" || repeats(raw) {
+		if name == "" || wire.Repeats(raw) {
 			p.cfg.Logger.WarnContext(ctx, "a tool without one name, or with a field twice, was left out")
 			continue
 		}

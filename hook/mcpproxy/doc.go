@@ -1,6 +1,7 @@
-// Package mcpproxy stands between an MCP client on standard streams and a server, and lets plugins gate, rewrite and
-// replace tool calls. The server is a pair of streams: those of a child, or a [Remote], which speaks Streamable HTTP. Every message in which no plugin has a part passes byte for byte, in its order; what is changed is
-// spliced into the message, so that unknown fields survive.
+// Package mcpproxy is between an MCP client on standard streams and a server, and lets plugins gate, rewrite and
+// replace tool calls. The server is a pair of streams: those of a child, or a [Remote], which speaks Streamable HTTP.
+// Every message in which no plugin has a part passes byte for byte, in its order; what is changed is spliced into the
+// message, so that unknown fields survive.
 //
 // # Concurrency
 //

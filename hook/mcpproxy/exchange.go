@@ -25,9 +25,9 @@ const (
 // A stateless protocol began with this version: each request names its version, and headers repeat what is asked.
 const stateless = "2026-07-28"
 
-// errLost answers requests of a session that the server ended. The proxy does not begin another one by itself: what a client agreed with a
-// server at initialize, and has subscribed to and been told since, is gone with the session, and only the client can say it again. An
-// initialize that no client sent would hide that from it.
+// errLost answers requests of a session that the server ended. The proxy does not begin another one by itself: what the client and the
+// server agreed at initialize, and the client's subscriptions, are gone with the session, and only the client can repeat them. An initialize
+// that no client sent would hide that.
 var errLost = errors.New("it ended the session; connect to the server again")
 
 // exchange is a POST of messages with what the server answers to it.

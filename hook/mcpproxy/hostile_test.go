@@ -122,7 +122,7 @@ func TestRemote_errors(t *testing.T) {
 	s.failed("5", "404 Not Found")
 }
 
-// TestRemote_lost: a session that the server ended is told to the request that waits, and no further message is sent for it; when the
+// TestRemote_lost: the request that waits gets an error when the server has ended the session, and no further message is sent for it; when the
 // client initializes again there is a new one.
 func TestRemote_lost(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"strconv"
 )
 
@@ -39,43 +38,6 @@ func members(data []byte) (map[string]span, error) {
 		out[name] = span{end - len(raw), end}
 	}
 	return out, nil
-}
-
-// repeats reports whether an object of a value, at any depth, has a key twice: readers differ in which of them counts.
-func repeats(data []byte) bool {
-	type level struct {
-		keys map[string]bool // nil in an array
-		next bool            // a key is next
-	}
-	var open []level
-	for dec := json.NewDecoder(bytes.NewReader(data)); ; {
-		token, err := dec.Token()
-		if err != nil {
-			return !errors.Is(err, io.EOF)
-		}
-		top := len(open) - 1
-		if name, ok := token.(string); ok && top >= 0 && open[top].next {
-			if open[top].keys[name] {
-				return true
-			}
-			open[top].keys[name], open[top].next = true, false
-			continue
-		}
-		switch token {
-		case json.Delim('{'):
-			open = append(open, level{map[string]bool{}, true})
-			continue
-		case json.Delim('['):
-			open = append(open, level{})
-			continue
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:top]
-			top--
-		}
-		if top >= 0 && open[top].keys != nil {
-			open[top].next = true
-		}
-	}
 }
 
 // message is one JSON-RPC message, of which only the envelope is read.

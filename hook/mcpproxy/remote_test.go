@@ -228,7 +228,7 @@ func TestRemote_bytes(t *testing.T) {
 	}
 }
 
-// TestRemote_headers: each request says what the protocol wants, and the server's session ends with the client.
+// TestRemote_headers: each request has the headers of the protocol, and the server's session ends with the client.
 func TestRemote_headers(t *testing.T) {
 	t.Parallel()
 	s, r := connect(t, script(nil), nil)

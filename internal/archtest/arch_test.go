@@ -58,7 +58,7 @@ func arrows() map[string][]string {
 		"hook/frame":                    {},
 		"hook/install":                  {"hook", "hook/frame"},
 		"hook/live":                     {"hook", "hook/daemon", "hook/frame", "hook/install", "llm/providertest", "phases", "abi"},
-		"hook/mcpproxy":                 {"hook", "internal/egress", "proxy/wire", "abi"}, // of proxy/wire only the reader of event streams
+		"hook/mcpproxy":                 {"hook", "internal/egress", "proxy/wire", "abi"}, // of proxy/wire the readers of event streams and of fields
 		"cmd/mortise-hook":              {"hook/frame"},                                   // small, for a process starts at each event
 		"compaction":                    {"compaction/cost", "compaction/ledger", "compaction/verify", "abi"},
 		"compaction/recall":             {"abi"},
@@ -172,6 +172,7 @@ func owners() map[string][]string {
 		"github.com/coder/acp-go-sdk":       {"internal/acp"},
 		"github.com/andybalholm/brotli":     {"proxy", "summarizers/bundled", "internal/guestbuild"},
 		"github.com/klauspost/compress":     {"proxy"},
+		"github.com/pelletier/go-toml":      {"proxy/launch"},
 	}
 }
 

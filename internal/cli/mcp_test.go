@@ -35,6 +35,23 @@ func TestMCP_exit(t *testing.T) { //nolint:paralleltest // it sets the environme
 	}
 }
 
+// TestMCP_guard: a command that a tool of a server would run is judged by the module guard, and what is no command passes.
+func TestMCP_guard(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	calls := []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"do","arguments":{"command":"rm -rf /"}}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"shell","arguments":{"input":"rm -rf /"}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"do","arguments":{"command":"rm","args":["-rf","/"]}}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"note","arguments":{"text":"rm -rf /"}}}`,
+	}
+	var out, errs bytes.Buffer
+	in := strings.NewReader(strings.Join(calls, "\n") + "\n")
+	code := cli.Main(t.Context(), []string{"mcp", "--config", p.config, "--profile", p.profile, "--", "/bin/cat"}, cli.Streams{In: in, Out: &out, Err: &errs}, links.All())
+	if code != exit.OK || strings.Count(out.String(), "guard: rule recursive_delete") != 3 || !strings.Contains(out.String(), calls[3]) {
+		t.Errorf("exit %d, %s%s", code, out.String(), errs.String())
+	}
+}
+
 // TestMCP_serve: the tools of plugins are served, and their calls and results pass the plugins as those of other servers do.
 func TestMCP_serve(t *testing.T) { //nolint:paralleltest // it sets the environment
 	p := newHookPlace(t)

@@ -128,7 +128,7 @@ func outputItems(output []any) (out rsItems) {
 	return out
 }
 
-// discard is a response that nobody reads.
+// discard is a response that is not read.
 type discard struct{ header http.Header }
 
 // Header implements http.ResponseWriter.

@@ -2,14 +2,16 @@ package launch
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlDocument is a TOML text whose values are edited one by one. Its grammar is read, not what its values mean.
+// tomlDocument is a TOML text whose values are edited one by one.
 type tomlDocument struct {
 	data    []byte
 	entries []tomlEntry
@@ -19,7 +21,7 @@ type tomlDocument struct {
 type tomlEntry struct {
 	path            []string
 	header          bool
-	start, from, to int // of the key, and the value; of the header
+	start, from, to int // of the key, and the value; of the words of the header
 }
 
 func openTOML(data []byte) (*tomlDocument, error) {
@@ -29,12 +31,73 @@ func openTOML(data []byte) (*tomlDocument, error) {
 }
 
 func (d *tomlDocument) become(data []byte) error {
-	r := tomlReader{data: data}
-	if err := r.read(); err != nil {
-		return fmt.Errorf("line %d: %w", bytes.Count(data[:min(r.at, len(data))], []byte("\n"))+1, err)
+	text := bytes.TrimPrefix(data, bom)
+	if err := toml.Unmarshal(text, &map[string]any{}); err != nil {
+		if at, ok := errors.AsType[*toml.DecodeError](err); ok {
+			line, _ := at.Position()
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+		return err
+	}
+	r := tomlReader{shift: len(data) - len(text)}
+	r.Reset(text)
+	for r.NextExpression() {
+		r.read(r.Expression())
 	}
 	d.data, d.entries = data, r.entries
-	return nil
+	return r.Error()
+}
+
+// tomlReader reads a text into entries.
+type tomlReader struct {
+	unstable.Parser
+
+	shift   int
+	table   []string
+	entries []tomlEntry
+}
+
+func (r *tomlReader) read(n *unstable.Node) {
+	switch n.Kind {
+	case unstable.Table, unstable.ArrayTable:
+		e := r.key(n)
+		r.table, e.header = e.path, true
+		r.entries = append(r.entries, e)
+	case unstable.KeyValue:
+		r.pair(n, r.table)
+	default: // a comment
+	}
+}
+
+// key is an entry with the words and the place of a key.
+func (r *tomlReader) key(n *unstable.Node) (e tomlEntry) {
+	for it := n.Key(); it.Next(); {
+		word := it.Node()
+		from := r.shift + int(word.Raw.Offset)
+		if e.path == nil {
+			e.start, e.from = from, from
+		}
+		e.path, e.to = append(e.path, string(word.Data)), from+int(word.Raw.Length)
+	}
+	return e
+}
+
+// pair adds a value, and those of an inline table.
+func (r *tomlReader) pair(n *unstable.Node, table []string) {
+	e := r.key(n)
+	e.path = slices.Concat(table, e.path)
+	text := r.Data()
+	e.from = e.to - r.shift + bytes.IndexByte(text[e.to-r.shift:], '=') + 1
+	e.from += len(text[e.from:]) - len(bytes.TrimLeft(text[e.from:], " \t")) + r.shift
+	e.to = r.shift + int(n.Raw.Offset) + int(n.Raw.Length)
+	r.entries = append(r.entries, e)
+	if v := n.Value(); v.Kind == unstable.InlineTable {
+		for it := v.Children(); it.Next(); {
+			if it.Node().Kind == unstable.KeyValue {
+				r.pair(it.Node(), e.path)
+			}
+		}
+	}
 }
 
 // Bytes is the text.
@@ -111,8 +174,11 @@ func (d *tomlDocument) Remove(keep func(path []string) bool, path ...string) err
 		return nil
 	}
 	from, to := d.line(i)
-	if len(bytes.TrimSpace(d.data[from:d.entries[i].start])) > 0 {
+	if len(bytes.TrimSpace(bytes.TrimPrefix(d.data[from:d.entries[i].start], bom))) > 0 {
 		return fmt.Errorf("%s is in an inline table; take it out by hand", strings.Join(path, "."))
+	}
+	if bytes.HasPrefix(d.data[from:], bom) {
+		from += len(bom)
 	}
 	if err := d.become(spliced(d.data, from, to, "")); err != nil {
 		return err
@@ -132,190 +198,11 @@ func spliced(data []byte, from, to int, text string) []byte {
 
 var bom = []byte("\ufeff") //nolint:gochecknoglobals // a constant
 
-var (
-	tomlBare  = regexp.MustCompile(`^[A-Za-z0-9_-]+`)
-	tomlPlain = regexp.MustCompile(`^(?:true|false|[+-]?(?:inf|nan)|[+-]?[0-9][0-9A-Za-z_.:+-]*(?: [0-9]{2}:[0-9:.Z+-]+)?)`)
-	// tomlStrings are in the order in which they are tried.
-	tomlStrings = regexp.MustCompile(`^(?s:"""(?:[^"\\]|\\.|"{1,2}(?:[^"\\]|\\.))*"{3,5}|'''(?:[^']|'{1,2}[^'])*'{3,5}|"(?:[^"\\\n]|\\[^\n])*"|'[^'\n]*')`)
-)
-
-// tomlReader reads a text into entries.
-type tomlReader struct {
-	data    []byte
-	at      int
-	table   []string
-	lists   []tomlList
-	entries []tomlEntry
-}
-
-// tomlList is the newest table of a list of them.
-type tomlList struct{ name, path []string }
-
-func (r *tomlReader) read() error {
-	r.at = len(r.data) - len(bytes.TrimPrefix(r.data, bom))
-	for r.space(true); r.at < len(r.data); r.space(true) {
-		var err error
-		if r.data[r.at] == '[' {
-			err = r.header()
-		} else {
-			err = r.pair(r.table)
-		}
-		if err != nil {
-			return err
-		}
-		r.space(false)
-		if r.at < len(r.data) && r.data[r.at] != '\n' {
-			return fmt.Errorf("there is %.20q after the value", r.data[r.at:])
-		}
-	}
-	return nil
-}
-
-// space skips white space and comments, and the ends of lines as well.
-func (r *tomlReader) space(lines bool) {
-	for r.at < len(r.data) {
-		switch c := r.data[r.at]; {
-		case c == ' ' || c == '\t' || c == '\r' || lines && c == '\n':
-			r.at++
-		case c == '#':
-			for r.at < len(r.data) && r.data[r.at] != '\n' {
-				r.at++
-			}
-		default:
-			return
-		}
-	}
-}
-
-// take skips a text if it is next.
-func (r *tomlReader) take(text string) bool {
-	if !bytes.HasPrefix(r.data[r.at:], []byte(text)) {
-		return false
-	}
-	r.at += len(text)
-	return true
-}
-
-func (r *tomlReader) match(p *regexp.Regexp) string {
-	m := p.Find(r.data[r.at:])
-	r.at += len(m)
-	return string(m)
-}
-
-func (r *tomlReader) add(e tomlEntry) error {
-	if slices.ContainsFunc(r.entries, func(o tomlEntry) bool { return slices.Equal(o.path, e.path) && o.header == e.header }) {
-		return fmt.Errorf("%s is there twice", strings.Join(e.path, "."))
-	}
-	r.entries = append(r.entries, e)
-	return nil
-}
-
-func (r *tomlReader) header() error {
-	from, end := r.at, "]"
-	r.at++
-	if r.take("[") {
-		end = "]]"
-	}
-	path, err := r.key()
-	if err != nil {
-		return err
-	}
-	if !r.take(end) {
-		return fmt.Errorf("expected %q", end)
-	}
-	name := path
-	for _, l := range slices.Backward(r.lists) {
-		if n := len(l.name); len(name) > n && slices.Equal(name[:n], l.name) {
-			path = slices.Concat(l.path, name[n:])
-			break
-		}
-	}
-	if end == "]]" {
-		path = append(slices.Clip(path), fmt.Sprint("[", len(r.lists), "]")) // each is another table
-		r.lists = append(r.lists, tomlList{name, path})
-	}
-	r.table = path
-	return r.add(tomlEntry{path: path, header: true, start: from, from: from, to: r.at})
-}
-
-// key reads words with dots between them.
-func (r *tomlReader) key() (path []string, err error) {
-	for {
-		r.space(false)
-		word := r.match(tomlBare)
-		if word == "" {
-			if word = tomlText(r.match(tomlStrings)); word == "" {
-				return nil, fmt.Errorf("expected a key, not %.20q", r.data[r.at:])
-			}
-		}
-		path = append(path, word)
-		r.space(false)
-		if !r.take(".") {
-			return path, nil
-		}
-	}
-}
-
-func (r *tomlReader) pair(table []string) error {
-	start := r.at
-	key, err := r.key()
-	if err != nil {
-		return err
-	}
-	if !r.take("=") {
-		return fmt.Errorf("expected = after %s", strings.Join(key, "."))
-	}
-	r.space(false)
-	path, from := slices.Concat(table, key), r.at
-	if err := r.value(path); err != nil {
-		return err
-	}
-	return r.add(tomlEntry{path: path, start: start, from: from, to: r.at})
-}
-
-func (r *tomlReader) value(path []string) error {
-	switch {
-	case r.take("["):
-		n := 0
-		return r.list("]", func() error {
-			n++
-			return r.value(append(slices.Clip(path), fmt.Sprint("[", n, "]")))
-		})
-	case r.take("{"):
-		return r.list("}", func() error { return r.pair(path) })
-	}
-	if r.match(tomlStrings) == "" && r.match(tomlPlain) == "" {
-		return fmt.Errorf("%s has no value that is whole: %.20q", strings.Join(path, "."), r.data[r.at:])
-	}
-	return nil
-}
-
-// list reads what is between brackets.
-func (r *tomlReader) list(end string, one func() error) error {
-	for {
-		r.space(true)
-		if r.take(end) {
-			return nil
-		}
-		if err := one(); err != nil {
-			return err
-		}
-		r.space(true)
-		if !r.take(",") && !bytes.HasPrefix(r.data[r.at:], []byte(end)) {
-			return fmt.Errorf("expected a comma or %q", end)
-		}
-	}
-}
-
 // tomlText is what the source of a string means; other values are their source.
-func tomlText(raw string) (s string) {
-	switch {
-	case len(raw) >= 6 && (strings.HasPrefix(raw, `"""`) || strings.HasPrefix(raw, "'''")):
-		return strings.TrimPrefix(raw[3:len(raw)-3], "\n")
-	case strings.HasPrefix(raw, "'"):
-		return strings.Trim(raw, "'")
-	case json.Unmarshal([]byte(raw), &s) == nil:
-		return s
+func tomlText(raw string) string {
+	var v struct{ V string }
+	if toml.Unmarshal([]byte("V = "+raw), &v) != nil {
+		return raw
 	}
-	return raw
+	return v.V
 }

@@ -55,6 +55,14 @@ func TestUninstall_changed(t *testing.T) {
 		"codex, a key between ours": {
 			launch.Codex, codex, "model_provider = \"openai\" # c\n", [2]string{"# c\n", "# c\nmodel = 'y'\n"}, "model_provider = \"openai\" # c\nmodel = 'y'\n", nil,
 		},
+		"codex, a byte order mark": {
+			launch.Codex, codex, "\ufeffmodel = \"x\"\n", [2]string{`"x"`, `"y"`}, "\ufeffmodel = \"y\"\n", nil,
+		},
+		"codex, an inline table": {
+			launch.Codex, codex, "model_provider = \"x\"\nmodel_providers = { x = { name = \"X\", base_url = \"https://\\u0078/v1\" } }\n",
+			[2]string{`"X"`, `"Y"`},
+			"model_provider = \"x\"\nmodel_providers = { x = { name = \"Y\", base_url = \"https://\\u0078/v1\" } }\n", nil,
+		},
 		"codex, a provider": {
 			launch.Codex, codex, "model_provider = \"x\"\n[model_providers.x]\nbase_url = 'https://x/v1' # c\nname = \"X\"\n",
 			[2]string{`"X"`, `"Y"`},

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -183,6 +184,26 @@ func (r *Request) item(i int) (end int, err error) {
 
 // TakesTools reports whether tools may be added: the request has a list of its own, with tools.
 func (r *Request) TakesTools() bool { return r.Top["tools"].Exists() && len(r.Tools) > 0 }
+
+// Without returns the splices that remove the tools of these names. Tools next to each other go together: each alone would need the comma
+// between them.
+func (r *Request) Without(names []string) (out []Splice) {
+	for i := 0; i < len(r.Tools); i++ {
+		if !slices.Contains(names, r.Tools[i].Name) {
+			continue
+		}
+		at := r.Tools[i].Span
+		for ; i+1 < len(r.Tools) && slices.Contains(names, r.Tools[i+1].Name); i++ {
+			next := r.Tools[i+1].Span
+			if string(bytes.TrimSpace(r.Body[at.To:next.From])) != "," {
+				break
+			}
+			at.To = next.To
+		}
+		out = append(out, Cut(r.Body, at))
+	}
+	return out
+}
 
 func (r *Request) tools() error {
 	for _, at := range append([]Span{r.Top["tools"]}, r.lists...) {

@@ -95,6 +95,16 @@ func single(b []byte, i, depth int) (int, error) {
 	return value(b, i)
 }
 
+// Repeats reports whether an object of a value, at any depth, names a field twice, or the value is malformed. No value has none.
+func Repeats(data []byte) bool {
+	i := space(data, 0)
+	if i == len(data) {
+		return false
+	}
+	_, err := single(data, i, 0)
+	return err != nil
+}
+
 // names are those of the fields of an object: the first few, and then all.
 type names struct {
 	few [12][]byte
