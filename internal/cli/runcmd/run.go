@@ -44,9 +44,11 @@ that fails afterwards is rolled back. A SIGHUP that arrives while modules are
 loaded waits for that. The config is not read again. On a terminal SIGHUP means
 that the terminal is gone: the run ends as at Ctrl-C.
 
-Exit codes: 0 done, 1 a run failed, and of a prompt also: was stopped or blocked (with --strict
-also a plugin or policy failed, or a plugin blocked a replayed run, which the report names), 2 wrong command line or nothing of that name, 3 wrong config or no model, 4
-unreadable session, 5 a module failed to load, 130 interrupted (the report is partial).`
+Exit codes: 0 done, 1 a run failed, and of a prompt also: was stopped or blocked
+(with --strict also a plugin or policy failed, or a plugin blocked a replayed run,
+which the report names), 2 wrong command line or nothing of that name, 3 wrong
+config or no model, 4 unreadable session, 5 a module failed to load, 130 interrupted
+(the report is partial).`
 
 // New makes mortise run.
 func New(s command.Streams) *cobra.Command {
