@@ -285,11 +285,11 @@ func (p *player) begun() (trouble string) {
 
 // poll lets a process do what the thread is due for.
 func (p *player) poll(ctx context.Context, m *mailbox.Mailbox, now time.Time) string {
-	j, c := p.model.running[p.process], p.model.claim
+	own, c := p.model.keeper(p.process) != nil, p.model.claim
 	if _, err := m.Poll(ctx); err != nil {
 		return answer(false, err)
 	}
-	if own := c != nil && j != nil && j.fence == c.fence && j.cause == nil; own && !p.model.halted && !now.Before(c.until) {
+	if own && !p.model.halted && !now.Before(c.until) {
 		return p.isRenewed()
 	}
 	begun := slices.DeleteFunc(m.Executing(), func(d mailbox.Dispatch) bool {

@@ -20,9 +20,8 @@ type model struct {
 	claim      *modelClaim
 	// reserved is until when a foreground request that was refused keeps the thread.
 	reserved time.Time
-	// jobs are the executions of all claims, the latest one last; running is the latest one of each process that has not ended.
-	jobs    []*modelJob
-	running [2]*modelJob
+	// jobs are the executions of all claims, the latest one last.
+	jobs []*modelJob
 	// count is the number of the step.
 	count int
 	// paused is set while the thread is paused, halted while its tenant is, and known if a process has seen that.
@@ -99,11 +98,24 @@ func (m *model) stale(s step) bool {
 	return j != nil && (m.claim == nil || m.claim.fence != j.fence)
 }
 
-// ask asks the execution of a dispatch in a process to end.
+// ask asks the latest execution of a dispatch in a process to end. That may be one that has lost its claim.
 func (m *model) ask(process int, dispatch string, cause error) {
-	if j := m.running[process]; j != nil && j.d.id == dispatch {
-		j.cause = cmp.Or(j.cause, cause)
+	for _, j := range slices.Backward(m.jobs) {
+		if j.process == process && !j.over && j.d.id == dispatch {
+			j.cause = cmp.Or(j.cause, cause)
+			return
+		}
 	}
+}
+
+// keeper is the execution in a process whose claim it is and which renews it, or nil.
+func (m *model) keeper(process int) *modelJob {
+	for _, j := range m.jobs {
+		if m.claim != nil && j.fence == m.claim.fence && j.process == process && !j.over && j.cause == nil {
+			return j
+		}
+	}
+	return nil
 }
 
 // runID is the run of a dispatch, by its number.
@@ -160,8 +172,7 @@ func (m *model) give(d *modelDispatch, process int, now time.Time) {
 	m.fence++
 	d.status, d.fence, d.end, d.holding = mailbox.Claimed, m.fence, "", false
 	m.claim, m.reserved = &modelClaim{d: d, fence: m.fence, until: now.Add(modelLease)}, time.Time{}
-	m.running[process] = &modelJob{process: process, d: d, fence: m.fence}
-	m.jobs = append(m.jobs, m.running[process])
+	m.jobs = append(m.jobs, &modelJob{process: process, d: d, fence: m.fence})
 	m.runs[d.run].dispatch, m.runs[d.run].wait = d.id, ""
 	m.setRun(d.run, mailbox.RunRunning)
 }

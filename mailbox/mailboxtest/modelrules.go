@@ -125,7 +125,7 @@ func (m *model) poll(process int, run string, now time.Time) string {
 	switch c := m.claim; {
 	case m.halted, c != nil && now.Before(c.until):
 	case c != nil:
-		if j := m.running[process]; j != nil && j.fence == c.fence && j.cause == nil {
+		if j := m.keeper(process); j != nil {
 			m.renew(j, now) // its own
 		} else {
 			m.expire(now)
@@ -231,9 +231,6 @@ func (m *model) stand(d *modelDispatch, result mailbox.Result) {
 // settle ends an execution. What becomes of its dispatch depends on what it was asked, too.
 func (m *model) settle(s step, j *modelJob, now time.Time) string {
 	j.over = true
-	if m.running[j.process] == j {
-		m.running[j.process] = nil
-	}
 	end, result := s.End, s.result(now)
 	switch {
 	case end == endAck:
@@ -417,7 +414,6 @@ func (m *model) drop(now time.Time) string {
 	}
 	former := *m
 	*m = *newModel()
-	m.fence, m.jobs, m.running, m.count, m.halted, m.known = former.fence, former.jobs, former.running, former.count, former.halted, former.known
-	m.polled = former.polled
+	m.fence, m.jobs, m.count, m.halted, m.known, m.polled = former.fence, former.jobs, former.count, former.halted, former.known, former.polled
 	return "ok"
 }
