@@ -44,9 +44,12 @@ func (p *page) files() {
 		}
 	}
 	room := max(limit, len(p.b)+p.limit*45/100) - len(p.b) - bare
-	behind := p.homes()
+	var behind map[string][]string
+	if !p.share.small {
+		behind = p.homes(changed)
+	}
 	for i, item := range lines {
-		if !p.share.small {
+		if behind != nil {
 			if names := p.namesOf(behind[changed[i].Path], changed[i].Names); len(names) <= room {
 				room -= len(names)
 				item += names
@@ -61,15 +64,7 @@ func (p *page) files() {
 
 // splitFiles returns the changed files, newest first, and those that were only read, by rank.
 func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
-	ranks := make(map[string]float64, len(p.s.Work.Files))
-	for i := range p.s.Work.Files {
-		ranks[p.s.Work.Files[i].Path] = 0
-	}
-	for i := range p.names {
-		if _, ok := ranks[p.names[i].name.Text]; ok {
-			ranks[p.names[i].name.Text] = p.names[i].rank
-		}
-	}
+	ranks, shortest := map[string]float64{}, maxToken
 	for i := range p.s.Work.Files {
 		f := &p.s.Work.Files[i]
 		switch {
@@ -77,6 +72,17 @@ func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
 			changed = append(changed, f)
 		case f.Reads > 0:
 			read = append(read, f)
+			ranks[f.Path] = 0
+			shortest = min(shortest, len(f.Path))
+		}
+	}
+	for i := range p.names {
+		name := p.names[i].name.Text
+		if len(name) < shortest {
+			continue
+		}
+		if _, ok := ranks[name]; ok {
+			ranks[name] = p.names[i].rank
 		}
 	}
 	slices.SortFunc(changed, func(a, b *abi.LedgerFile) int {
@@ -88,15 +94,15 @@ func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
 	return changed, read
 }
 
-// homes are the best names by the file that they belong to.
-func (p *page) homes() map[string][]string {
-	out := map[string][]string{}
+// homes are the best names that belong to files, by their paths.
+func (p *page) homes(files []*abi.LedgerFile) map[string][]string {
+	out := make(map[string][]string, len(files))
+	for _, f := range files {
+		out[f.Path] = nil
+	}
 	for i := range p.names[:min(len(p.names), p.limit/nameSize)] {
 		n := p.names[i].name
-		if n.Home == "" {
-			continue
-		}
-		if list := out[n.Home]; len(list) < perFile && !strings.Contains(n.Home, n.Text) {
+		if list, listed := out[n.Home]; listed && len(list) < perFile && !strings.Contains(n.Home, n.Text) {
 			out[n.Home] = append(list, n.Text)
 		}
 	}

@@ -129,7 +129,7 @@ func form(n string) int {
 // compare renderings with.
 func Index(s *abi.Ledger, budget int) string {
 	var b strings.Builder
-	for _, r := range best(s, len(s.Names)) {
+	for _, r := range best(s) {
 		if n := clean(r.name.Text); b.Len()+len(n)+1 <= budget {
 			b.WriteString(n + " ")
 		}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
@@ -180,17 +181,13 @@ func (x *lexicon) byCount() []int {
 	if x.names != nil {
 		return x.names
 	}
-	var order offers
+	x.names = make([]int, 0, len(x.kinds))
 	for w := range x.kinds {
 		if x.listed(w) {
-			order = append(order, offer{float64(x.count[w]), w})
+			x.names = append(x.names, w)
 		}
 	}
-	order.order()
-	x.names = make([]int, 0, len(order))
-	for len(order) > 0 {
-		x.names = append(x.names, order.pop().at)
-	}
+	slices.SortFunc(x.names, func(a, b int) int { return cmp.Or(x.count[b]-x.count[a], a-b) })
 	return x.names
 }
 

@@ -96,7 +96,7 @@ func (t *scanner) run() string {
 	if i-start < minToken || bits&(isMark|isDigit|isUpper|isHyphen) == 0 && c[s[start]]&isMark == 0 {
 		return ""
 	}
-	if schemeEnd(s[start:i]) > 0 {
+	if bits&isMark != 0 && schemeEnd(s[start:i]) > 0 {
 		for i < len(s) && c[s[i]]&inURL != 0 {
 			i++
 		}
@@ -164,11 +164,13 @@ func (t *scanner) trim(s string) string {
 	for s != "" && c[s[len(s)-1]]&isWord == 0 {
 		s = s[:len(s)-1]
 	}
-	if schemeEnd(s) > 0 {
-		return s
-	}
-	if i := strings.IndexByte(s, ':'); i > 0 && i+1 < len(s) && c[s[i+1]]&isDigit != 0 && strings.ContainsAny(s[:i], "./") {
-		s = s[:i]
+	if i := strings.IndexByte(s, ':'); i > 0 {
+		if schemeEnd(s) > 0 {
+			return s
+		}
+		if i+1 < len(s) && c[s[i+1]]&isDigit != 0 && strings.ContainsAny(s[:i], "./") {
+			s = s[:i]
+		}
 	}
 	return withoutLine(s)
 }

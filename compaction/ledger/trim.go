@@ -6,8 +6,17 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// namesFor is how many names a page may need.
-func namesFor(budget int) int { return budget/16 + 64 }
+// namesFor are those of the best names that a page may need. It lists or holds nearly all that it looks at, so that they are
+// not much longer than the page.
+func namesFor(list []ranked, budget int) []ranked {
+	room := budget*9/10 + 2500
+	for i := range list {
+		if room -= len(list[i].name.Text) + 1; room < 0 {
+			return list[:i]
+		}
+	}
+	return list
+}
 
 // Bytes of texts that a page shows at most, and some more.
 const (

@@ -23,12 +23,10 @@ const (
 	spareInput  = 64 << 10
 	spareOutput = 4 << 10
 	// prepared is the size up to which room for objects is prepared, in bytes. The
-	// runtime's sizes lie further apart above small. It takes them from spans of two
-	// pages or more, and notes at the end of a span which of them hold pointers.
+	// runtime takes them from spans of two pages or more, and notes at the end of a
+	// span which of them hold pointers.
 	prepared  = 2 << 10
-	small     = 1 << 10
 	smallStep = 16
-	step      = 128
 	page      = 4 << 10
 	span      = 2 * page
 	// spans is after how many of them there is one that was unused.
@@ -78,6 +76,23 @@ func prepare(size int, object func(size int) uintptr) {
 	}
 }
 
+// stepFrom is how far the runtime's next size lies behind one. A size that is prepared twice
+// is so much less heap until the collector runs, which takes a millisecond.
+func stepFrom(size int) int {
+	switch {
+	case size < 256:
+		return smallStep
+	case size < 512:
+		return 2 * smallStep
+	case size < 768:
+		return 4 * smallStep
+	case size < 1536:
+		return 8 * smallStep
+	default:
+		return 16 * smallStep
+	}
+}
+
 func plainObject(size int) uintptr {
 	bytes = make([]byte, size)
 	return uintptr(unsafe.Pointer(unsafe.SliceData(bytes)))
@@ -101,12 +116,9 @@ func init() {
 		prepare(size, plainObject)
 		prepare(size, pointerObject)
 	}
-	for size := smallStep; size <= prepared; size += smallStep {
+	for size := smallStep; size <= prepared; size += stepFrom(size) {
 		prepare(size, plainObject)
 		prepare(size, pointerObject)
-		if size >= small {
-			size += step - smallStep
-		}
 	}
 	bytes, pointers = nil, nil
 	deepen()

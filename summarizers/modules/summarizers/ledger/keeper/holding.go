@@ -6,13 +6,16 @@ import "strings"
 
 // holding has for each candidate whether a text holds it, as a name or as a part of one.
 type holding struct {
-	set   map[string]bool
-	least int  // bytes of the shortest candidate
-	talk  bool // an id with a number behind it holds the name in front of that
+	at    map[string]int // the number of each candidate
+	held  []bool
+	slots [256]uint64 // a bit for each slot of a candidate: most of what a text has is none, and needs no hash
+	least int         // bytes of the shortest candidate
+	talk  bool        // an id with a number behind it holds the name in front of that
 }
 
 func (p *page) held(list []string, named []int) *holding {
-	h := &holding{set: make(map[string]bool, len(list)+len(named)), least: maxToken, talk: p.share.talk}
+	most := len(list) + len(named)
+	h := &holding{at: make(map[string]int, most), held: make([]bool, 0, most), least: maxToken, talk: p.share.talk}
 	for _, n := range list {
 		h.candidate(n)
 	}
@@ -31,12 +34,26 @@ func (p *page) held(list []string, named []int) *holding {
 }
 
 func (h *holding) candidate(n string) {
-	h.set[n] = false
+	if n == "" {
+		return
+	}
+	h.at[n] = len(h.held)
+	h.held = append(h.held, false)
 	h.least = min(h.least, len(n))
+	i, bit := slot(n)
+	h.slots[i] |= bit
 }
 
-// has reports a name that the text holds.
-func (h *holding) has(n string) bool { return h.set[n] }
+// slot is where the bit of a name is: by its length and two of its bytes.
+func slot(n string) (at uint8, bit uint64) {
+	return n[len(n)-1] ^ n[len(n)/2]<<3 ^ n[len(n)/2]>>5, 1 << (len(n) & 63)
+}
+
+// has reports a candidate that the text holds.
+func (h *holding) has(n string) bool {
+	i, ok := h.at[n]
+	return ok && h.held[i]
+}
 
 // maxPieces bounds the parts of one name.
 const maxPieces = 24
@@ -67,14 +84,18 @@ func (h *holding) add(n string) {
 	h.note(n[from:])
 }
 
-// note notes a name, and reports whether the text holds it already.
+// note notes a name, and reports whether it is a candidate that the text held already.
 func (h *holding) note(n string) bool {
 	if len(n) < h.least {
 		return false
 	}
-	held, candidate := h.set[n]
-	if candidate && !held {
-		h.set[n] = true
+	if i, bit := slot(n); h.slots[i]&bit == 0 {
+		return false
 	}
-	return held
+	i, ok := h.at[n]
+	if !ok || h.held[i] {
+		return ok
+	}
+	h.held[i] = true
+	return false
 }

@@ -158,8 +158,8 @@ type ranked struct {
 	rank float64
 }
 
-// best returns the names of the highest rank, at most n.
-func best(s *abi.Ledger, n int) []ranked {
+// best returns the names, those of the highest rank first.
+func best(s *abi.Ledger) []ranked {
 	list := make([]ranked, len(s.Names))
 	for i := range s.Names {
 		list[i] = ranked{name: &s.Names[i], rank: rank(&s.Names[i], s.Messages)}
@@ -175,7 +175,7 @@ func best(s *abi.Ledger, n int) []ranked {
 		}
 		return strings.Compare(a.name.Text, b.name.Text)
 	})
-	return list[:min(n, len(list))]
+	return list
 }
 
 // Focus raises the names that a text holds, as if the user had written them.

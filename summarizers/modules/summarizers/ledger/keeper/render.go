@@ -17,7 +17,7 @@ const mostAtOnce = 64 << 10
 func newPage(s *abi.Ledger, budget int) *page {
 	p := &page{s: s, b: make([]byte, 0, min(max(budget, 0), mostAtOnce)), limit: budget, shown: map[string]bool{}, quoted: map[int]bool{}, share: sharesFor(s, budget)}
 	p.dir = p.folder()
-	p.names = best(s, namesFor(budget))
+	p.names = namesFor(best(s), budget)
 	if p.share.talk {
 		p.voices = voices(s.Talk.Statements)
 	}

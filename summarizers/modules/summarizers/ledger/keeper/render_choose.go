@@ -63,20 +63,20 @@ func (x *lexicon) choose(all []candidate, room int) {
 	order.order()
 	var tooLong []offer // that may fit when the head of their group is shown
 	for room > minStatement && len(order) > 0 {
-		best := order.pop()
+		best := order[0]
 		c := &all[best.at]
 		if best.gain <= 0 {
 			return
 		}
 		if x.size(c) > room {
-			tooLong = append(tooLong, best)
+			tooLong = append(tooLong, order.pop())
 			continue
 		}
 		if g := x.gain(c); g < best.gain*stillGood { // others were taken since
-			best.gain = g
-			order.push(best)
+			order.lower(g)
 			continue
 		}
+		order.pop()
 		c.taken = true
 		room -= x.size(c)
 		x.show(c)
