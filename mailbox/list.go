@@ -28,8 +28,10 @@ type DispatchQuery struct {
 type RunQuery struct {
 	Status RunStatus
 	Agent  string
-	Tenant string
-	Thread string
+	// Unnamed selects, besides those of Agent, runs whose requests named none.
+	Unnamed bool
+	Tenant  string
+	Thread  string
 	// Wait is what they wait for.
 	Wait string
 	// Since is when they were made at the earliest.
@@ -156,7 +158,7 @@ func (q *queue) Runs(ctx context.Context, query RunQuery) ([]Run, error) {
 		s.Index, s.Group = indexRunsStatus, string(query.Status)
 	case query.Tenant != "":
 		s.Index, s.Group = indexRunsTenant, query.Tenant
-	case query.Agent != "":
+	case query.Agent != "" && !query.Unnamed:
 		s.Index, s.Group = indexRunsAgent, query.Agent
 	case query.Status != "":
 		s.Index, s.Group = indexRunsStatus, string(query.Status)
@@ -166,7 +168,8 @@ func (q *queue) Runs(ctx context.Context, query RunQuery) ([]Run, error) {
 	}
 	return list(ctx, q, after(s, query.After.ID, madeKey(&query.After)), query.Limit, func(ref store.Ref) (run Run, wanted bool, err error) {
 		err = decode(ref.Thread, cellID{ref.Kind, ref.Key}, ref.Value, &run)
-		wanted = is(run.Status, query.Status) && is(run.Wait, query.Wait) && is(run.Agent, query.Agent) && is(run.Thread, query.Thread)
+		wanted = is(run.Status, query.Status) && is(run.Wait, query.Wait) && is(run.Thread, query.Thread) &&
+			(is(run.Agent, query.Agent) || query.Unnamed && run.Agent == "")
 		if err == nil && wanted && query.Tenant != "" { // that of the thread
 			var t Thread
 			t, err = q.Thread(ctx, run.Thread)

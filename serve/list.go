@@ -63,7 +63,7 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*runsOutput, erro
 		return nil, err
 	}
 	list, err := s.box().Runs(ctx, mailbox.RunQuery{
-		Status: mailbox.RunStatus(in.Status), Agent: in.Agent, Tenant: in.Tenant, Thread: in.Thread, Wait: in.Wait, Since: in.Since,
+		Status: mailbox.RunStatus(in.Status), Agent: in.Agent, Unnamed: in.Agent == s.cfg.Runtime.DefaultAgent(), Tenant: in.Tenant, Thread: in.Thread, Wait: in.Wait, Since: in.Since,
 		After: mailbox.Run{ID: id, RunTimes: mailbox.RunTimes{CreatedAt: at}}, Limit: in.Limit + 1,
 	})
 	if err != nil {

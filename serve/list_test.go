@@ -80,10 +80,13 @@ func TestRuns_agent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	id := w.submit("/v1/threads/t/runs", say("say hi"))
-	for _, path := range []string{"/v1/runs", "/v1/runs/" + id.Run} {
+	for _, path := range []string{"/v1/runs", "/v1/runs?agent=a", "/v1/runs/" + id.Run} {
 		if a := w.want(http.StatusOK, http.MethodGet, path, ""); !strings.Contains(string(a.body), `"agent":"a"`) {
 			t.Errorf("%s: %s", path, a.body)
 		}
+	}
+	if a := w.want(http.StatusOK, http.MethodGet, "/v1/runs?agent=other", ""); strings.Contains(string(a.body), id.Run) {
+		t.Errorf("runs of another agent: %s", a.body)
 	}
 }
 

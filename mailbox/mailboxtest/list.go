@@ -87,7 +87,7 @@ func listRuns(w *world) {
 	m := w.manual(single)
 	for i, thread := range []string{"a", "b", "c", "a", "b"} {
 		m.queue(thread, fmt.Sprint("d", i), func(r *mailbox.Request) {
-			r.Agent = []string{"clerk", "cook"}[i%2]
+			r.Agent = []string{"clerk", "cook", "", "cook", "clerk"}[i]
 			if thread != "c" {
 				r.Tenant = "tenant-" + thread
 			}
@@ -119,6 +119,8 @@ func listRuns(w *world) {
 	check("of a thread", mailbox.RunQuery{Thread: "a"}, "run-d3", "run-d0")
 	check("of a tenant", mailbox.RunQuery{Tenant: "tenant-b"}, "run-d4", "run-d1")
 	check("of an agent", mailbox.RunQuery{Agent: "cook"}, "run-d3", "run-d1")
+	check("of an agent or of none", mailbox.RunQuery{Agent: "cook", Unnamed: true}, "run-d3", "run-d2", "run-d1")
+	check("of an agent or of none, of a thread", mailbox.RunQuery{Agent: "none", Unnamed: true, Thread: "c"}, "run-d2")
 	check("by agent and tenant", mailbox.RunQuery{Agent: "cook", Tenant: "tenant-a"}, "run-d3")
 	check("by thread and another tenant", mailbox.RunQuery{Thread: "a", Tenant: "tenant-b"})
 	check("created", mailbox.RunQuery{Status: mailbox.RunCreated}, "run-d4", "run-d3", "run-d2")
