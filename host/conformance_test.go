@@ -161,6 +161,9 @@ func conformSleep(t *testing.T, e string) {
 	})
 	_, err := m.Call(t.Context(), "run_test", nil)
 	wantDeadline(t, err)
+	if want := "deadline: Limits.Timeout is 100ms: out of time"; !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
 }
 
 // logs grants the log, or nothing.

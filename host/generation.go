@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/wasm"
@@ -195,7 +196,7 @@ func (g *Generation) serve(ctx context.Context, s *slot, t *engine.Target) ([]by
 		if err != nil || s.out.Spent != "" {
 			g.discard(ctx, s, because(err, &s.out))
 		}
-		output, err = g.settle(output, err, t, &s.out)
+		output, err = g.settle(ctx, output, err, t, &s.out)
 	}
 	if err != nil || g.watch.Load() != nil {
 		g.count(ctx, err)
@@ -244,9 +245,13 @@ func (g *Generation) unserved(export string, err error) error {
 }
 
 // settle reports whether a call has succeeded, if that is not plain.
-func (g *Generation) settle(output []byte, err error, t *engine.Target, out *engine.Outcome) ([]byte, error) {
+func (g *Generation) settle(ctx context.Context, output []byte, err error, t *engine.Target, out *engine.Outcome) ([]byte, error) {
 	switch {
 	case err != nil:
+		f, ok := errors.AsType[*engine.Fault](err)
+		if until, bounded := ctx.Deadline(); ok && f.Kind == TrapDeadline && ctx.Err() == nil && (!bounded || time.Now().Before(until)) {
+			f.Detail = fmt.Sprintf("Limits.Timeout is %v: %s", g.limits.Timeout, f.Detail)
+		}
 		return nil, g.failure(t.Name, err)
 	case out.Code != 0 || out.Text != "":
 		return nil, &GuestError{Module: g.module.name, Export: t.Name, Code: out.Code, Message: engine.Clean(out.Text, engine.MaxMessage)}
