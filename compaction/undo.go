@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -10,8 +11,8 @@ import (
 const ReasonUndone = "undone"
 
 // Undo takes the newest compaction back: the view is what it was before. It
-// reports false when there is none, or when the store does not take it, which an
-// event tells.
+// reports false when there is none, when another process did it first, or when the
+// store does not take it, which an event tells.
 //
 // After it no compaction starts by itself before the view has grown by a quarter of
 // Policy.ThresholdTokens, or fills the window, so that the same range is not compacted
@@ -23,10 +24,13 @@ func (c *Compactor) Undo(id string) bool {
 		return false
 	}
 	m := *t.latest()
-	gone := func(s *State) bool {
+	latest := func(s *State) bool {
 		return s.undoable() && s.Markers[len(s.Markers)-1].ID == m.ID
 	}
-	err := c.commit(t, gone, func(s *State) { s.Undo() })
+	err := c.commit(t, latest, func(s *State) { s.Undo() })
+	if errors.Is(err, ErrConflict) && !latest(&t.state) {
+		return false // another process has taken it back, and told that
+	}
 	e := Event{
 		Kind: EventUndone, AttemptID: m.ID, FromID: m.FromID, ToID: m.ToID, Policy: m.Policy, PreTokens: m.PostTokens, PostTokens: m.PreTokens,
 	}

@@ -364,6 +364,26 @@ func TestUndoNothing(t *testing.T) {
 	}
 }
 
+// TestUndoTwice: of two processes that take back the same compaction, the second one has failed at nothing.
+func TestUndoTwice(t *testing.T) {
+	t.Parallel()
+	d := newDesk()
+	log, store := filler(), compaction.NewMemory()
+	open := func(cfg *compaction.Config) { cfg.Store = store }
+	one, other := d.at(t, says("short"), open), d.at(t, says("short"), open)
+	one.Consider(t.Context(), thread, log)
+	consume(t, one, log, d.run())
+	if len(other.View(thread, log)) == len(log) {
+		t.Fatal("the other process does not see the compaction")
+	}
+	if !one.Undo(thread) || other.Undo(thread) || !reflect.DeepEqual(other.View(thread, log), log) {
+		t.Error("the compaction was not taken back once")
+	}
+	if kinds := d.kinds(); slices.Contains(kinds, compaction.EventFailed) {
+		t.Errorf("a failure was told: %v", kinds)
+	}
+}
+
 // A message that a plugin changed, in a copy of the log, is seen as it is now.
 func TestViewOfAnEditedLog(t *testing.T) {
 	t.Parallel()
