@@ -177,7 +177,7 @@ func appendsFiles(t *testing.T) {
 		ModifiedFiles: []string{"d.go"},
 	}
 	view := compaction.View([]abi.Message{user("u", "x"), user("v", "x")}, m)
-	want := "<conversation-summary>\nb.go was read.\n\n<read-files>\na.go\nc ?/conversation-summary?.go\n</read-files>\n\n" +
+	want := "<conversation-summary>\nb.go was read.\n\n<read-files besides=\"those named above\">\na.go\nc ?/conversation-summary?.go\n</read-files>\n\n" +
 		"<modified-files>\nd.go\n</modified-files>\n</conversation-summary>"
 	if got := view[0].Text(); got != want {
 		t.Errorf("shown is %q, want %q", got, want)

@@ -185,9 +185,10 @@ func earlier(log []abi.Message) (m *Marker) {
 // cutFiles cuts a list of files off the end of what a summary shows, see Marker.text.
 func cutFiles(text, tag string) (rest string, files []string) {
 	inner, ok := strings.CutSuffix(text, "\n</"+tag+">")
-	i := strings.LastIndex(inner, "\n\n<"+tag+">\n")
+	i := strings.LastIndex(inner, "\n\n<"+tag)
 	if !ok || i < 0 {
 		return text, nil
 	}
-	return inner[:i], strings.Split(inner[i+len(tag)+5:], "\n")
+	_, list, _ := strings.Cut(inner[i+2:], "\n")
+	return inner[:i], strings.Split(list, "\n")
 }

@@ -39,6 +39,8 @@ const (
 	summaryClose = "\n</" + summaryTag + ">"
 	readTag      = "read-files"
 	modifiedTag  = "modified-files"
+	// besides is in the tag of a list if the summary names more of its files.
+	besides = ` besides="those named above"`
 )
 
 // message is the summary as the model sees it. Text that looks like the tags is
@@ -62,14 +64,17 @@ func (m *Marker) text() string {
 		tag   string
 		files []string
 	}{{readTag, m.ReadFiles}, {modifiedTag, m.ModifiedFiles}} {
-		missing := make([]string, 0, maxListed)
+		missing, others := make([]string, 0, maxListed), ""
 		for _, path := range l.files {
-			if path = shownPath(path); len(missing) < maxListed && !strings.Contains(m.Summary, path) {
+			path = shownPath(path)
+			if strings.Contains(m.Summary, path) {
+				others = besides
+			} else if len(missing) < maxListed {
 				missing = append(missing, path)
 			}
 		}
 		if len(missing) > 0 {
-			b.WriteString("\n\n<" + l.tag + ">\n" + strings.Join(missing, "\n") + "\n</" + l.tag + ">")
+			b.WriteString("\n\n<" + l.tag + others + ">\n" + strings.Join(missing, "\n") + "\n</" + l.tag + ">")
 		}
 	}
 	return b.String()

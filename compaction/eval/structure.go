@@ -32,9 +32,10 @@ type Structure struct {
 	// Prose is the share of words that stand in runs of five as a participant said
 	// them. Lists of identifiers have none.
 	Prose float64 `json:"prose"`
-	// Artifacts is the share of the modified files that are named; 1 when there
-	// are none.
+	// Artifacts is the share of the modified files that are named, of the
+	// conversations that modified any: of so many as Modifying.
 	Artifacts float64 `json:"artifacts"`
+	Modifying int     `json:"modifying"`
 }
 
 // check names what does not hold.

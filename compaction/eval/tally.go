@@ -67,7 +67,10 @@ func (t *tally) last(sub *subject, text string) {
 	if sectioned(text) {
 		t.sectioned++
 	}
-	t.artifacts += named(text, sub.modified)
+	if len(sub.modified) > 0 {
+		t.artifacts += named(text, sub.modified)
+		t.cell.Structure.Modifying++
+	}
 	t.words += sub.said.share(text)
 }
 
@@ -77,7 +80,8 @@ func (t *tally) done() Cell {
 	c.Probes, c.Groundable, c.Score = t.all.literal, t.all.grounded, t.all.score()
 	c.Known = t.known.done()
 	n := float64(max(1, c.Conversations))
-	c.Structure.Sections, c.Structure.Prose, c.Structure.Artifacts = t.sectioned/n, t.words/n, t.artifacts/n
+	c.Structure.Sections, c.Structure.Prose = t.sectioned/n, t.words/n
+	c.Structure.Artifacts = t.artifacts / float64(max(1, c.Structure.Modifying))
 	if c.TokensBefore > 0 {
 		c.Savings = 1 - float64(c.TokensAfter)/float64(c.TokensBefore)
 	}

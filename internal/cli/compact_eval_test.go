@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -173,10 +174,13 @@ func TestCompactEvalTable(t *testing.T) {
 	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	for _, says := range []string{"stdin at 10%: 3 probes in 1 conversations, made from them", "k=1", "k=2 said", "kept k=2 said", "centrality", "literal/grounded"} {
+	for _, says := range []string{"stdin at 10%: 3 probes in 1 conversation, made from them", "k=1", "k=2 said", "kept k=2 said", "centrality", "literal/grounded"} {
 		if !strings.Contains(stdout, says) {
 			t.Errorf("the table does not say %q:\n%s", says, stdout)
 		}
+	}
+	if row := regexp.MustCompile(`heads .*% +[01]\.\d\d +- +[0-9.]+ ms`); !row.MatchString(stdout) {
+		t.Errorf("there is a share of modified files, of which there are none:\n%s", stdout)
 	}
 }
 
@@ -242,6 +246,17 @@ func TestCompactEvalReadsFolders(t *testing.T) {
 	}
 	if len(r.LeftOut) != 1 || !strings.Contains(r.LeftOut[0], "report.json") || !strings.Contains(stderr, "left out: ") {
 		t.Errorf("left out %q: %s", r.LeftOut, stderr)
+	}
+	cut := filepath.Join(dir, "b", "cut.json")
+	if err := os.WriteFile(cut, []byte(`[{"role":"user","content":"x"},{"role":"assis`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := mortise(t.Context(), "", "compact", "eval", "--policies", "fallback", "--chain", "1", dir); code == exit.OK || !strings.Contains(stderr, cut) || !strings.Contains(stderr, "--lenient leaves") {
+		t.Errorf("a truncated file: exit code %d: %s", code, stderr)
+	}
+	code, r, stderr = measure(t, "--policies", "fallback", "--chain", "1", "--lenient", dir)
+	if code != exit.OK || len(r.Sets) != 2 || !strings.Contains(strings.Join(r.LeftOut, " "), "cut.json") {
+		t.Errorf("a truncated file, leniently: exit code %d, left out %q: %s", code, r.LeftOut, stderr)
 	}
 }
 

@@ -6,22 +6,30 @@ import (
 )
 
 // Share is a part of a whole, with the interval in which it lies with 95 %
-// probability.
+// probability, which fewer windows than eight do not tell.
 type Share struct {
-	Value float64 `json:"value"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
+	Value    float64   `json:"value"`
+	Interval *Interval `json:"interval,omitempty"`
+}
+
+// Interval is from one value to another one.
+type Interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
 }
 
 // part of a whole in one window.
 type count struct{ part, whole float64 }
 
-const resamples = 2000
+const (
+	resamples    = 2000
+	leastWindows = 8
+)
 
 // shareOf pools the windows, and draws them again for the interval.
 func shareOf(counts []count) Share {
 	s := Share{Value: pooled(counts, nil)}
-	if len(counts) == 0 {
+	if len(counts) < leastWindows {
 		return s
 	}
 	//nolint:gosec // the interval of a report must be the same each time
@@ -35,7 +43,7 @@ func shareOf(counts []count) Share {
 		values[i] = pooled(counts, drawn)
 	}
 	slices.Sort(values)
-	s.Low, s.High = values[resamples*25/1000], values[resamples*975/1000-1]
+	s.Interval = &Interval{Low: values[resamples*25/1000], High: values[resamples*975/1000-1]}
 	return s
 }
 

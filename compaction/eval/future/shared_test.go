@@ -86,8 +86,8 @@ func TestBaselinesOnRealCompactions(t *testing.T) {
 		if !ok || math.Abs(row.Strict.Value-want[0]) > .055 || math.Abs(row.Lenient.Value-want[1]) > .055 {
 			t.Errorf("%s: %.2f/%.2f, measured before as %.2f/%.2f", name, row.Strict.Value, row.Lenient.Value, want[0], want[1])
 		}
-		if row.Strict.Low > want[0] || row.Strict.High < want[0] {
-			t.Errorf("%s: %.2f is not within [%.2f, %.2f]", name, want[0], row.Strict.Low, row.Strict.High)
+		if in := row.Strict.Interval; in == nil || in.Low > want[0] || in.High < want[0] {
+			t.Errorf("%s: %.2f is not within [%.2f, %.2f]", name, want[0], in.Low, in.High)
 		}
 	}
 	vendor, _ := report.Find(future.Vendor, future.Size{}, 1)

@@ -32,7 +32,7 @@ func (r *FutureReport) write(out io.Writer, format string) error {
 		facts += len(r.Windows[i].Needed)
 		bytes += r.Windows[i].Bytes
 	}
-	t.Row("%d compactions, %d facts needed later, %d KB compacted", len(r.Windows), facts, bytes/1000)
+	t.Row("%s, %s needed later, %d KB compacted", term.Counted(len(r.Windows), "compaction"), term.Counted(facts, "fact"), bytes/1000)
 	for i := range r.Rows {
 		if w := &r.Rows[i]; w.Chain == 1 && (i == 0 || r.Rows[i-1].Size != w.Size) && r.first(i) {
 			r.size(t, w.Size)
@@ -47,7 +47,7 @@ func (r *FutureReport) write(out io.Writer, format string) error {
 
 func futureLegend() []string {
 	return []string{
-		"\nneeded: facts that the agent writes into a call later, before anything shows them again: strict (lenient) [95 % interval of strict]",
+		"\nneeded: facts that the agent writes into a call later, before anything shows them again: strict (lenient) [95 % interval of strict, of eight compactions and more]",
 		"grounded: with a word of prose of the same sentence, item or line; chain: strict (lenient) after so many compactions, of which only the text survives",
 		"changed: files listed as changed that are right, changed files that are listed / that are named at all; read, created: right and found",
 		"what texts state is held against the logs that begin at their beginning",
@@ -136,7 +136,12 @@ func (r *FutureReport) chains(size future.Size) []int {
 
 func needed(w *future.Row) string { return two(w.Strict.Value) + " (" + two(w.Lenient.Value) + ")" }
 
-func interval(s future.Share) string { return " [" + two(s.Low) + ", " + two(s.High) + "]" }
+func interval(s future.Share) string {
+	if s.Interval == nil {
+		return ""
+	}
+	return " [" + two(s.Interval.Low) + ", " + two(s.Interval.High) + "]"
+}
 
 func two(v float64) string { return fmt.Sprintf("%.2f", v) }
 

@@ -133,7 +133,7 @@ type sessionLog struct {
 	file *transcript.File
 }
 
-// logs reads a session, or all in a folder. What is in a folder and is no recording is left out.
+// logs reads a session, or all in a folder. What is in a folder and is no recording is left out; with --lenient, what is broken, too.
 func (o *evalOptions) logs(path string, in io.Reader, report *Measured, p *evalProgress) ([]sessionLog, error) {
 	options := transcript.Options{Lenient: o.lenient}
 	if path == "-" {
@@ -154,7 +154,7 @@ func (o *evalOptions) logs(path string, in io.Reader, report *Measured, p *evalP
 		switch {
 		case err == nil:
 			out = append(out, sessionLog{filepath.Base(file), f})
-		case named || !noRecording(err):
+		case named || !o.lenient && !noRecording(err):
 			return nil, fmt.Errorf("session %s: %w%s", file, err, lenientMend(err, o.lenient))
 		default:
 			report.leftOut(p, "%s: %v", file, err)

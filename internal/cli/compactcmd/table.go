@@ -74,7 +74,7 @@ func (r *EvalReport) write(out io.Writer, format string) error {
 	}
 	t.Row("\nscores are literal/grounded: the string survives / near a content word of its question or sentence")
 	t.Row("k: compactions in a chain, each with the budget of the whole session (said: of what was said so far)")
-	t.Row("kept: what the last compaction of the chain has of what the first one kept of the same facts")
+	t.Row("kept: what the last compaction of the chain has of what the first one kept of the same facts; - of nothing")
 	t.Row("saved tokens, prose (words in runs of five as said), modified files named: after one compaction; %.1f s", float64(r.WallMS)/1000)
 	return t.End()
 }
@@ -89,7 +89,7 @@ func (r *EvalReport) setTables(t *term.Table, s EvalSet) {
 	}
 	for _, b := range budgets {
 		rows := r.rows(s.Name, b)
-		title := fmt.Sprintf("%s at %s: %d probes in %d conversations", s.Name, b, rows[0].cells[0].Probes, s.Conversations)
+		title := fmt.Sprintf("%s at %s: %s in %s", s.Name, b, term.Counted(rows[0].cells[0].Probes, "probe"), term.Counted(s.Conversations, "conversation"))
 		if s.Derived {
 			title += ", made from them"
 		}
@@ -175,14 +175,22 @@ func (w *evalRow) line() string {
 			out = append(out, "-")
 			continue
 		}
-		out = append(out, scores(c.Known.Kept))
+		out = append(out, part(c.Known.First.Literal > 0, c.Known.Kept.Literal)+"/"+part(c.Known.First.Grounded > 0, c.Known.Kept.Grounded))
 	}
 	longest := first.Max
 	for _, c := range w.cells {
 		longest = max(longest, c.Max)
 	}
 	return strings.Join(append(out, fmt.Sprintf("%.0f%%", 100*first.Savings), fmt.Sprintf("%.2f", first.Structure.Prose),
-		fmt.Sprintf("%.2f", first.Structure.Artifacts), fmt.Sprintf("%.1f ms", first.Mean), fmt.Sprintf("%.0f ms", longest)), "\t")
+		part(first.Structure.Modifying > 0, first.Structure.Artifacts), fmt.Sprintf("%.1f ms", first.Mean), fmt.Sprintf("%.0f ms", longest)), "\t")
+}
+
+// part is a part of a whole, a dash of nothing.
+func part(some bool, of float64) string {
+	if !some {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", of)
 }
 
 func scores(s eval.Score) string { return fmt.Sprintf("%.2f/%.2f", s.Literal, s.Grounded) }
