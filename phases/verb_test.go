@@ -77,12 +77,20 @@ func TestRewriteCallRefused(t *testing.T) {
 		return nil
 	}
 	refusedFor(t, f, rewrite(nil), abi.ModeTransform, "arguments is missing; give all arguments")
+	unchecked := f
+	unchecked.CheckArguments = nil
+	refusedFor(t, unchecked, rewrite(`{"path": "x"}`), abi.ModeTransform, "arguments: string is no object")
+	unchecked.Call = &abi.ToolCall{ID: "c", Name: "patch", Arguments: "a text"} // a tool that takes text
+	g := build(t, phases.Config{}, plug("p", at(f.Phase), effects(rewrite("another"))))
+	if out := g.fire(t, unchecked); out.Rewrite == nil || out.Rewrite.Arguments != "another" {
+		t.Errorf("rewrite %+v", out.Rewrite)
+	}
 	refusedFor(t, f, rewrite(fields{"file": "x"}), abi.ModeTransform, `do not fit the tool "read_file": path is missing`)
 	refusedFor(t, f, rewrite(fields{"path": "x"}), abi.ModeObserve, "mode is observe, and this needs transform")
 	refusedFor(t, phasestest.Frame(abi.AfterToolExecute), rewrite(fields{"path": "x"}), abi.ModeGate, "only at tool_gate, before_tool_execute")
 	f.Call = nil
 	refusedFor(t, f, rewrite(fields{"path": "x"}), abi.ModeTransform, "no call")
-	g := build(t, phases.Config{}, plug("p", at(abi.ToolGate), effects(rewrite(fields{"path": "x"}), rewrite(fields{"path": "y"}))))
+	g = build(t, phases.Config{}, plug("p", at(abi.ToolGate), effects(rewrite(fields{"path": "x"}), rewrite(fields{"path": "y"}))))
 	g.fire(t, phasestest.Frame(abi.ToolGate))
 	if rec := g.only(t, "p"); len(rec.Refused) != 1 || !strings.Contains(rec.Refused[0].Reason, "two rewrite_call") {
 		t.Errorf("record %+v", rec)

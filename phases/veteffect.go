@@ -107,6 +107,11 @@ func (v *vetter) arguments(in any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("arguments: %w", err)
 	}
+	if _, object := v.frame.Call.Arguments.(map[string]any); object {
+		if _, object = out.(map[string]any); !object {
+			return nil, fmt.Errorf("arguments: %T is no object; give all arguments of the call by their names", out)
+		}
+	}
 	if v.frame.CheckArguments != nil {
 		if err := v.frame.CheckArguments(out); err != nil {
 			return nil, fmt.Errorf("the arguments do not fit the tool %.80q: %w", v.frame.Call.Name, err)
