@@ -39,11 +39,11 @@ func Withdraw(s *Set) []Leak {
 	return out
 }
 
-// outcome finds a message that stands behind the last answer of an agent and is
-// no result of a call.
+// outcome finds a message that stands behind the last answer of an agent. It may be the
+// output of the command that hands the work in.
 func outcome(messages []abi.Message) (int, bool) {
 	last := len(messages) - 1
-	if last < 1 || messages[last].Role != abi.RoleUser {
+	if last < 1 || messages[last].Role != abi.RoleUser && messages[last].Role != abi.RoleTool {
 		return 0, false
 	}
 	for i := range messages[:last] {

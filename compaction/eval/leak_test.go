@@ -20,11 +20,11 @@ func TestWithdraw(t *testing.T) {
 		messages []abi.Message
 		leaks    int
 	}{
-		"the patch behind the run":   {[]abi.Message{user("fix it"), agent("I changed src/claim.go and src/gate.go"), user("--- a/src/claim.go\n--- a/src/gate.go")}, 2},
-		"a part of the facts":        {[]abi.Message{user("fix it"), agent("I changed src/claim.go and src/gate.go"), user("look at src/gate.go")}, 0},
-		"the agent has the last say": {[]abi.Message{user("fix src/claim.go and src/gate.go"), agent("I changed src/claim.go and src/gate.go")}, 0},
-		"there is no agent":          {[]abi.Message{user("there is src/claim.go"), user("and src/claim.go and src/gate.go")}, 0},
-		"the result of a call":       {[]abi.Message{user("fix it"), agent("src/gate.go"), say(abi.RoleTool, "t", "src/claim.go src/gate.go")}, 0},
+		"the patch behind the run":    {[]abi.Message{user("fix it"), agent("I changed src/claim.go and src/gate.go"), user("--- a/src/claim.go\n--- a/src/gate.go")}, 2},
+		"a part of the facts":         {[]abi.Message{user("fix it"), agent("I changed src/claim.go and src/gate.go"), user("look at src/gate.go")}, 0},
+		"the agent has the last say":  {[]abi.Message{user("fix src/claim.go and src/gate.go"), agent("I changed src/claim.go and src/gate.go")}, 0},
+		"there is no agent":           {[]abi.Message{user("there is src/claim.go"), user("and src/claim.go and src/gate.go")}, 0},
+		"the result of the last call": {[]abi.Message{user("fix it"), agent("src/gate.go"), say(abi.RoleTool, "t", "src/claim.go src/gate.go")}, 2},
 	} {
 		s := eval.Set{Conversations: []eval.Conversation{{ID: "c", Messages: tc.messages}}, Probes: probes}
 		leaks := eval.Withdraw(&s)

@@ -173,7 +173,7 @@ func TestStructureIsChecked(t *testing.T) {
 		}})
 		got := r.Cells[0].Structure
 		if says == "" {
-			if len(got.Failed) != 0 || got.Sections != 1 || got.Prose < 0.6 || got.Artifacts != 1 {
+			if len(got.Failed) != 0 || got.Sections != 1 || got.Prose < 0.6 || got.Modifying != 0 {
 				t.Errorf("a good text: %+v", got)
 			}
 			continue

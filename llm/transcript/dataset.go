@@ -100,6 +100,7 @@ func (d *dataset) messages(o object, field string, lines *lineCounter) (draft, F
 	format := l.kind()
 	if strings.HasPrefix(o.text("trajectory_format"), "mini-swe-agent") {
 		format = FormatMiniSWEAgent
+		l.draft.commands(format)
 	}
 	return l.draft, format, nil
 }

@@ -9,7 +9,8 @@
 //     Responses API), Anthropic, Gemini, the Vercel AI SDK (core and UI messages)
 //     and the Converse API of Amazon Bedrock: a JSON array, an object with
 //     messages, or JSON lines of either
-//   - SWE-agent and mini-swe-agent trajectories, tau-bench results
+//   - SWE-agent and mini-swe-agent trajectories, tau-bench results; a command that
+//     these agents write into their text becomes a call of bash
 //   - BFCL memory questions and QMSum meetings, which hold user turns only
 //
 // A conversation that comes out is structurally valid: each tool call of an

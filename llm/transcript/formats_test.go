@@ -299,6 +299,48 @@ func datasetTests() []formatTest {
 			skipped: map[string]int{"role exit": 1},
 		},
 		{
+			name: "mini-swe-agent's commands",
+			input: "{\"trajectory_format\":\"mini-swe-agent-1.1\",\"messages\":[" + `
+{"role":"user","content":"u"},
+{"role":"assistant","content":"THOUGHT: a\n\n` + "```bash\\nls &&\\n cat x\\n```" + `"},
+{"role":"user","content":"<returncode>2</returncode>\n<output>\nx\n</output>"},
+{"role":"assistant","content":"` + "```bash\\na\\n``` or\\n```bash\\nb\\n```" + `"},
+{"role":"user","content":"EXACTLY ONE action"},
+{"role":"assistant","content":"` + "```mswea_bash_command\\npwd\\n```" + `"},
+{"role":"user","content":"<returncode>0</returncode>\n<output>\n/src\n</output>"},
+{"role":"assistant","content":"` + "```bash\\nend\\n```" + `"}
+]}`,
+			format: transcript.FormatMiniSWEAgent,
+			want: `# c0001 
+2 m000001 user "u"
+3 m000002 assistant "THOUGHT: a" command-1=bash{"command":"ls \u0026\u0026\n cat x"}
+4 m000003 tool "<returncode>2</returncode>\n<output>\nx\n</output>" <command-1 bash error>
+5 m000004 assistant "` + "```bash\\na\\n``` or\\n```bash\\nb\\n```" + `"
+6 m000005 user "EXACTLY ONE action" internal
+7 m000006 assistant command-5=bash{"command":"pwd"}
+8 m000007 tool "<returncode>0</returncode>\n<output>\n/src\n</output>" <command-5 bash success>
+9 m000008 assistant "` + "```bash\\nend\\n```" + `"
+`,
+		},
+		{
+			name: "SWE-agent's commands",
+			input: `{"environment":"e","trajectory":[],"history":[
+{"role":"user","content":"u","message_type":"observation"},
+{"role":"assistant","content":"As in ` + "```\\nx\\n```, a look:\\n```\\nls\\n```" + `","action":"ls","message_type":"action"},
+{"role":"user","content":"pump.go","message_type":"observation"},
+{"role":"assistant","content":"Which pump?","message_type":"action"},
+{"role":"user","content":"Write a command.","message_type":"observation"}
+]}`,
+			format: transcript.FormatSWEAgent,
+			want: `# c0001 
+2 m000001 user "u"
+3 m000002 assistant "As in ` + "```\\nx\\n```" + `, a look:" command-1=bash{"command":"ls"}
+4 m000003 tool "pump.go" <command-1 bash success>
+5 m000004 assistant "Which pump?"
+6 m000005 user "Write a command." internal
+`,
+		},
+		{
 			name: "tau-bench",
 			input: `[{"task_id": 0, "trial": 1, "reward": 0.0, "traj": [{"role":"user","content":"u"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"1"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"g","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"2"}]},
 {"task_id": 1, "trial": 1, "traj": [{"role":"user","content":"v"}]}]`,

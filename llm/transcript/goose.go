@@ -97,6 +97,7 @@ func (d *dataset) history(o object, lines *lineCounter) (draft, Format, error) {
 		break
 	}
 	got, _, err := d.messages(o, "history", lines)
+	got.commands(FormatSWEAgent)
 	return got, FormatSWEAgent, err
 }
 
