@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestMeetingHasNoRequest(t *testing.T) {
 	s := meeting()
 	text := s.render(2000)
 	lacks(t, text, "## Goal", "{laughter}")
-	has(t, part(text, "Said, word for word"), "- m1 Anna: ", "- m2 Ben Li: Why did the harbour office—Kattegat House—agree to that")
+	has(t, part(text, "Spoken of, in order"), "- m1 to m6 Anna, ", "\n  → m1 Anna: ", "\n  → m2 Ben Li: Why did the harbour office—Kattegat House—agree to that")
 	has(t, s.agent("I can draft a letter to Nordhavn.").render(2000), "## Goal")
 	again := readBack(t, s.render(2000))
 	has(t, again, "## Goal\n- First request, m1: ")
@@ -59,10 +60,16 @@ func TestAmounts(t *testing.T) {
 	lists := ""
 	for budget := 400; budget <= 1000; budget += 50 {
 		text := s.render(budget)
-		lists += strings.ReplaceAll(part(text, "Named most")+part(text, "Spoken of, in order")+part(text, "Other names"), "\n", " ") + " "
+		lists += strings.ReplaceAll(listsOf(text), "\n", " ") + " "
 	}
 	has(t, lists, "21 Straßen ", "22 EUR ", "23 km ", "27 € ", "28€ ", "May 29 ", "32 GB ", " Kattegat ")
 	lacks(t, lists, "The 24", "24 of", "25 to", "26 the", "But 31", "31 in", "Kattegat’")
+}
+
+// listsOf are the lists of a page, without what was said word for word.
+func listsOf(text string) string {
+	said := regexp.MustCompile(`(?m)^ {2}→ .*\n?`)
+	return said.ReplaceAllString(part(text, "Named most")+part(text, "Spoken of, in order")+part(text, "Other names"), "")
 }
 
 // TestListsOfNames shows that what a list holds means something by itself: numbers with their units, names without the word
@@ -70,7 +77,7 @@ func TestAmounts(t *testing.T) {
 func TestListsOfNames(t *testing.T) {
 	t.Parallel()
 	text := meeting().render(560)
-	lists := part(text, "Named most") + part(text, "Spoken of, in order") + part(text, "Other names")
+	lists := listsOf(text)
 	has(t, lists, "Nordhavn", "Kattegat", "£24 million", "March 31", "300 euros")
 	lacks(t, lists, "office—", "House—", "I'll", "We've", " fifty", " two", "Nordhavn's")
 }

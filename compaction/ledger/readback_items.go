@@ -145,6 +145,10 @@ func (r *reader) section(sec section) {
 			r.values(it)
 		case secStatement:
 			r.statement(it, "")
+		case secCourse:
+			for _, sub := range it.subs {
+				r.statement(&item{text: sub}, "")
+			}
 		case secUser:
 			r.statement(it, string(abi.RoleUser))
 		case secNames:

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -70,11 +71,15 @@ func (p *page) dialogue() {
 		x, words = talkLexicon(list)
 	}
 	all := make([]candidate, len(list))
+	meeting, around := p.meeting(), len("- : \n")
+	if meeting {
+		around = len(below + " : ")
+	}
 	for i := range list {
 		t := &list[i]
 		c := &all[i]
 		if i == 0 || t.Message != list[i-1].Message || t.By != list[i-1].By {
-			x.heads = append(x.heads, len("- : \n")+len(at(t.Message))+len(t.By)-len(betweenSaid))
+			x.heads = append(x.heads, around+len(at(t.Message))+len(t.By)-len(betweenSaid))
 		}
 		c.group = len(x.heads)
 		c.words, c.size, c.factor = words[i], len(t.Text)+len(betweenSaid), .9+float64(.2*p.recency(t.Message))
@@ -87,7 +92,6 @@ func (p *page) dialogue() {
 	}
 	x.weigh(all)
 	room := min(int(p.share.statements*float64(p.limit)), p.limit-len(p.b)) - len(secStatement) - 8
-	meeting := p.meeting()
 	if meeting {
 		x.paired = true
 		room = int(float64(room) * meetingPart)
@@ -96,13 +100,16 @@ func (p *page) dialogue() {
 	if p.brief() && !meeting {
 		room = int(float64(room) * briefPart)
 	}
-	x.choose(all, room)
-	p.said(all)
-	if meeting {
-		p.section(secSubjects, 1, x.subjects())
-		p.section(secCourse, 1, p.course(x, all))
-	}
 	p.lex = x
+	if !meeting {
+		x.choose(all, room)
+		p.said(all)
+		return
+	}
+	parts := stretches(list, max(1, min(int(float64(room)*coursePart)/stretchRoom, maxStretches)))
+	x.choose(all, room-x.represent(all, parts, room))
+	p.section(secSubjects, 1, x.subjects())
+	p.section(secCourse, 1, p.course(x, all, parts))
 }
 
 // favour raises what counts more: in a meeting names that come up often, else ids.
@@ -128,18 +135,26 @@ func (p *page) said(all []candidate) {
 		alone = alone && (!all[i].taken || by != string(abi.RoleAssistant) && !p.voices[by])
 	}
 	if alone {
-		p.section(secUser, 1, p.saidItems(all, alone))
+		p.section(secUser, 1, items(p.saidItems(all, 0, alone)))
 		return
 	}
-	p.section(secStatement, 1, p.saidItems(all, alone))
+	p.section(secStatement, 1, items(p.saidItems(all, 0, alone)))
 }
 
-// saidItems puts the statements of one message and speaker on a line.
-func (p *page) saidItems(all []candidate, alone bool) []string {
+// items makes items of texts.
+func items(list []string) []string {
+	for i := range list {
+		list[i] = "- " + list[i]
+	}
+	return list
+}
+
+// saidItems puts the statements of one message and speaker on a line, from one place on.
+func (p *page) saidItems(all []candidate, from int, alone bool) []string {
 	var out []string
 	m, by := -1, ""
 	for i := range all {
-		t := &p.s.Talk.Statements[i]
+		t := &p.s.Talk.Statements[from+i]
 		if !all[i].taken {
 			continue
 		}
@@ -155,7 +170,7 @@ func (p *page) saidItems(all []candidate, alone bool) []string {
 		if !alone || by != string(abi.RoleUser) {
 			text = clean(by) + ": " + text
 		}
-		out = append(out, "- "+at(m)+" "+text)
+		out = append(out, at(m)+" "+text)
 	}
 	return out
 }
@@ -195,49 +210,87 @@ func (x *lexicon) byCount() []int {
 const (
 	stretchRoom   = 320 // bytes of a page for each
 	maxStretches  = 24
-	topicRoom     = 80 // of these, for words that are the stretch's more than the meeting's
-	stretchVoices = 3  // those that spoke most are named
+	coursePart    = .43 // of the room for what was said: as much as there is for the rest
+	topicRoom     = 80  // of these, for words that are the stretch's more than the meeting's
+	stretchVoices = 3   // those that spoke most are named
 )
 
-// course lists what was spoken of, in order: for each stretch who spoke most, its topics, then names that the page does not
-// hold yet and words that come up often. All are the statements.
-func (p *page) course(x *lexicon, all []candidate) []string {
+// course lists what was spoken of, in order: for each part who spoke most, its topics, then names that the page does not
+// hold yet and words that come up often, and below that what was said, word for word. All are the statements.
+func (p *page) course(x *lexicon, all []candidate, parts [][2]int) []string {
 	list := p.s.Talk.Statements
-	size := 0
-	for i := range list {
-		size += len(list[i].Text)
+	room, said := p.limit-len(p.b)-len(secCourse)-8, make([]string, len(parts))
+	for i, part := range parts {
+		for _, item := range p.saidItems(all[part[0]:part[1]], part[0], false) {
+			said[i] += below + item
+		}
+		room -= len(said[i])
 	}
-	room := p.limit - len(p.b) - len(secCourse) - 8
-	left := max(1, min(room/stretchRoom, maxStretches))
 	z := scores{counts: make([]int, len(x.weight)), given: make([]bool, len(x.weight))}
 	var out []string
-	for from := 0; from < len(list) && left > 0; left-- {
-		to := stretchEnd(list, from, size/left)
-		part := room / left
-		line := p.stretch(x, &z, list, all, from, to, part)
-		for i := range list[from:to] {
-			size -= len(list[from+i].Text)
-		}
-		if from = to; line != "" {
-			out = append(out, line)
-			room -= len(line) + 1
-		}
+	for i, part := range parts {
+		line := p.stretch(x, &z, list[part[0]:part[1]], all[part[0]:part[1]], room/(len(parts)-i))
+		out = append(out, line+said[i])
+		room -= len(line) + 1
 	}
 	return out
 }
 
-// stretchEnd is where a stretch of about so many bytes ends that begins at a place: behind a message.
-func stretchEnd(list []abi.LedgerText, from, size int) int {
-	to := from
-	for n := 0; to < len(list) && (n < size || to > from && list[to].Message == list[to-1].Message); to++ {
-		n += len(list[to].Text)
+// below begins a line below an item.
+const below = "\n  → "
+
+// stretches parts statements into some of about the same length, at the ends of messages.
+func stretches(list []abi.LedgerText, n int) (out [][2]int) {
+	left := 0
+	for i := range list {
+		left += len(list[i].Text)
 	}
-	return max(to, from+1)
+	for from := 0; from < len(list) && n > 0; n-- {
+		to, size := from, 0
+		for ; to < len(list) && (size < left/n || to > from && list[to].Message == list[to-1].Message); to++ {
+			size += len(list[to].Text)
+		}
+		to = max(to, from+1)
+		left -= size
+		out, from = append(out, [2]int{from, to}), to
+	}
+	return out
 }
 
-// stretch is the line of the statements from one place to before another one, in at most so many bytes, empty for none.
-func (p *page) stretch(x *lexicon, z *scores, list []abi.LedgerText, all []candidate, from, to, most int) string {
-	line := []byte("- " + at(list[from].Message) + " to " + at(list[to-1].Message) + " " + strings.Join(loudest(list[from:to]), ", ") + ":")
+// represent takes for each part what says most of its topics, and returns how much room that takes.
+func (x *lexicon) represent(all []candidate, parts [][2]int, room int) (taken int) {
+	z := scores{counts: make([]int, len(x.weight))}
+	for _, part := range parts {
+		list := all[part[0]:part[1]]
+		z.count(list)
+		var best *candidate
+		most := 0.0
+		for i := range list {
+			c, sum := &list[i], 0.0
+			for _, w := range c.words {
+				if n := float64(z.counts[w]); n > 1 {
+					sum += float64(n * (n / float64(x.count[w])))
+				}
+			}
+			size := float64(x.size(c))
+			if gain := float64(sum*c.factor) / math.Sqrt(size); gain > most && x.size(c) <= room/len(parts)/2 {
+				best, most = c, gain
+			}
+		}
+		z.reset()
+		if best != nil {
+			best.taken = true
+			taken += x.size(best)
+			x.heads[best.group-1] = 0
+			x.show(best)
+		}
+	}
+	return taken
+}
+
+// stretch is the line of a part of the statements, in at most so many bytes.
+func (p *page) stretch(x *lexicon, z *scores, list []abi.LedgerText, all []candidate, most int) string {
+	line := []byte("- " + at(list[0].Message) + " to " + at(list[len(list)-1].Message) + " " + strings.Join(loudest(list), ", ") + ":")
 	head := len(line)
 	add := func(words offers, most int) {
 		for len(words) > 0 {
@@ -246,19 +299,16 @@ func (p *page) stretch(x *lexicon, z *scores, list []abi.LedgerText, all []candi
 				return
 			}
 			line = append(append(line, ' '), x.label[w]...)
-			z.given[w], x.seen[w] = true, true
+			z.counts[w], z.given[w], x.seen[w] = 0, true, true
 		}
 	}
-	z.count(all[from:to])
+	z.count(all)
 	add(z.topics(x), head+min(topicRoom, (most-head)/2))
 	topics := len(line)
-	add(z.words(x), most-len(";\n"))
+	add(z.words(x), most-len("; also\n"))
 	z.reset()
-	switch {
-	case len(line) == head:
-		return ""
-	case topics > head && len(line) > topics:
-		line = slices.Insert(line, topics, ';')
+	if topics > head && len(line) > topics {
+		line = slices.Insert(line, topics, []byte("; also")...)
 	}
 	return string(line)
 }
