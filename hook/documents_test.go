@@ -42,3 +42,15 @@ func TestDocuments(t *testing.T) {
 	}, abi.BeforeCompaction)
 	conforms(t, engine(t, options{plugins: []phases.Plugin{keeper}}), "crush", "PreCompact", "PreCompact", `{"decision":"deny","reason":"not now","version":1}`)
 }
+
+// TestRespelled: an agent that reads names of arguments in any case gets no call whose arguments plugins see under another name.
+func TestRespelled(t *testing.T) {
+	t.Parallel()
+	b := engine(t, options{plugins: []phases.Plugin{blocks("guard", "rm")}})
+	for _, input := range []map[string]any{{"Command": "rm x"}, {"command": "ls", "COMMAND": "rm x"}} {
+		out, m := b.send("crush", "PreToolUse", map[string]any{"session_id": "s", "tool_name": "bash", "tool_input": input})
+		if m["decision"] != "deny" || !contains(m["reason"], "in another case") {
+			t.Errorf("%v: %s", input, out)
+		}
+	}
+}

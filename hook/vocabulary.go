@@ -114,6 +114,20 @@ func (c *Call) shape(v any) {
 	}
 }
 
+// respelled is an argument that is one of the vocabulary in another case, or nothing. Agents in Go, as Crush, take it for that one, and plugins
+// would not.
+func (c *Call) respelled() string {
+	args, _ := c.native.(map[string]any)
+	for _, native := range c.names {
+		for key := range args {
+			if key != native && strings.EqualFold(key, native) {
+				return key
+			}
+		}
+	}
+	return ""
+}
+
 // view renames the arguments, makes paths absolute and names the files of a patch.
 func (c *Call) view(args map[string]any) map[string]any {
 	out := make(map[string]any, len(args)+1)
