@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/proxy"
+	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
 // events are a stream of server-sent events.
@@ -129,7 +130,7 @@ func TestCalls_anyOrder(t *testing.T) {
 		"chat, answers that are no list":          {"/v1/chat/completions", chatHello, all3(chunk("null", "null", piece(0, "ok", "ls")), strings.Replace(strings.Replace(chunk("null", "null", piece(1, "bad", bad)), `[{"index":0,"delta"`, `{"0":{"index":0,"delta"`, 1), `}]}`, `}}}`, 1), end), true},
 		"chat, a call of two tools":               {"/v1/chat/completions", chatHello, all3(chunk("null", "null", strings.Replace(piece(0, "bad", bad), `"type"`, `"custom":{"name":"bash","input":"ls"},"type"`, 1)), end), true},
 		"chat, a call without JSON":               {"/v1/chat/completions", chatHello, all3(chunk("null", "null", piece(0, "ok", "ls"), `{"index":1,"id":"bad","type":"custom","custom":{"name":"bash","input":"rm -rf /"}}`), end), false},
-		"chat, a function_call":                   {"/v1/chat/completions", chatHello, all3(legacy("l", "null"), strings.Replace(legacy("s", `"function_call"`), `"name":"bash",`, "", 1), "{}"), false},
+		"chat, a function_call":                   {"/v1/chat/completions", chatHello, all3(legacy(`{"command":"l`, "null"), strings.Replace(legacy(`s"}`, `"function_call"`), `"name":"bash",`, "", 1), "{}"), false},
 		"chat, a function_call that is bad":       {"/v1/chat/completions", chatHello, all3(legacy(bad, `"function_call"`)), true},
 		"messages, calls overlap":                 {"/v1/messages", hello, events(begunMessage, start1(0, "ok"), start1(1, "bad"), args1(0, "ls"), args1(1, "rm -rf /"), stop1(0), stop1(1), endedMessage, `{"type":"message_stop"}`), false},
 		"messages, a call begins twice":           {"/v1/messages", hello, events(begunMessage, start1(0, "ok"), args1(0, "ls"), start1(0, "bad"), args1(0, "rm -rf /"), stop1(0), endedMessage, `{"type":"message_stop"}`), true},
@@ -183,10 +184,10 @@ func TestCalls_whole(t *testing.T) {
 		path, ask, answer string
 		status            int
 	}{
-		"responses, a shell":         {"/v1/responses", respHello, `{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"ok","name":"bash","arguments":"ls"},` + shell + `]}`, http.StatusOK},
-		"chat, a call without JSON":  {"/v1/chat/completions", chatHello, chat(`"tool_calls":[{"id":"ok","function":{"name":"bash","arguments":"ls"}},{"id":"bad","type":"custom","custom":{"name":"bash","input":"rm -rf"}}]`), http.StatusOK},
+		"responses, a shell":         {"/v1/responses", respHello, `{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"ok","name":"bash","arguments":"{\"command\":\"ls\"}"},` + shell + `]}`, http.StatusOK},
+		"chat, a call without JSON":  {"/v1/chat/completions", chatHello, chat(`"tool_calls":[{"id":"ok","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}},{"id":"bad","type":"custom","custom":{"name":"bash","input":"rm -rf"}}]`), http.StatusOK},
 		"chat, a call of two tools":  {"/v1/chat/completions", chatHello, chat(`"tool_calls":[{"id":"ok","function":{"name":"bash","arguments":"rm -rf"},"custom":{"name":"bash","input":"ls"}}]`), http.StatusForbidden},
-		"chat, a function_call":      {"/v1/chat/completions", chatHello, chat(`"function_call":{"name":"bash","arguments":"ls"}`), http.StatusOK},
+		"chat, a function_call":      {"/v1/chat/completions", chatHello, chat(`"function_call":{"name":"bash","arguments":"{\"command\":\"ls\"}"}`), http.StatusOK},
 		"chat, a bad function_call":  {"/v1/chat/completions", chatHello, chat(`"function_call":{"name":"bash","arguments":"rm -rf"}`), http.StatusForbidden},
 		"chat, two answers":          {"/v1/chat/completions", chatHello, strings.Replace(chat(`"content":"ls"`), `"choices":[`, `"choices":[{"index":1,"message":{"tool_calls":[{"id":"bad","function":{"name":"bash","arguments":"rm -rf"}}]}},`, 1), http.StatusForbidden},
 		"messages, an escaped field": {"/v1/messages", hello, `{"id":"m","type":"message","c\u006fntent":[{"type":"text","text":"ls"},{"type":"tool_use","id":"ok","name":"bash","input":{"command":"ls"}},{"type":"tool_use","id":"bad","name":"bash","input":{"command":"rm -rf"}}],"stop_reason":"tool_use"}`, http.StatusOK},
@@ -404,5 +405,29 @@ func TestSlowBody(t *testing.T) {
 	wait(t, "the request ends", func() bool { return s.Report().Counts["active"] == 0 })
 	if len(up.bodies) != 1 {
 		t.Errorf("%d requests", len(up.bodies))
+	}
+}
+
+// What plugins cannot read as the client does is blocked: arguments that some clients repair, or whose names some take in any case.
+func TestCalls_ambiguous(t *testing.T) {
+	t.Parallel()
+	careless := gate(func(c *abi.ToolCall) *abi.Reply {
+		if args, ok := c.Arguments.(map[string]any); ok && strings.Contains(fmt.Sprint(args["command"]), "rm -rf") {
+			return block("never")
+		}
+		return nil
+	})
+	const hello = `{"model":"m","messages":[{"role":"user","content":"hello"}],"tools":[{"type":"function","function":{"name":"bash","parameters":{"type":"object","properties":{"command":{},"Mode":{},"mode":{}}}}}]}`
+	for args, passes := range map[string]bool{
+		`{"command":"ls","mode":1,"Mode":2,"other":{"COMMAND":1}}`: true, ``: true,
+		`{"command":"rm -rf /"`: false, "{\"command\":\"rm -rf /\n\"}": false, `{"command":"rm -rf \/\d"}`: false, `{"command":"rm -rf /"} x`: false,
+		`{"command":"rm -rf /","command":"ls"}`: false, `{"Command":"rm -rf /"}`: false, `{"command":"ls","COMMAND":"rm -rf /"}`: false,
+	} {
+		answer := fmt.Sprintf(`{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"so","tool_calls":[{"id":"a","type":"function","function":{"name":"bash","arguments":%s}}]},"finish_reason":"tool_calls"}]}`, wire.Quote(args))
+		s := start(t, sends(t, "application/json", answer).URL, proxy.Config{Runtime: runtimeOf(t, careless)})
+		_, got := post(t, s.url+"/v1/chat/completions", hello)
+		if bytes.Contains(got, []byte(`"arguments"`)) != passes {
+			t.Errorf("%s: %s", args, got)
+		}
 	}
 }
