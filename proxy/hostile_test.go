@@ -185,6 +185,7 @@ func TestCalls_whole(t *testing.T) {
 		status            int
 	}{
 		"responses, a shell":         {"/v1/responses", respHello, `{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"ok","name":"bash","arguments":"{\"command\":\"ls\"}"},` + shell + `]}`, http.StatusOK},
+		"responses, no call_id":      {"/v1/responses", respHello, `{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"ok","name":"bash","arguments":"{\"command\":\"ls\"}"},` + strings.Replace(shell, `"call_id":"bad",`, "", 1) + `]}`, http.StatusOK},
 		"chat, a call without JSON":  {"/v1/chat/completions", chatHello, chat(`"tool_calls":[{"id":"ok","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}},{"id":"bad","type":"custom","custom":{"name":"bash","input":"rm -rf"}}]`), http.StatusOK},
 		"chat, a call of two tools":  {"/v1/chat/completions", chatHello, chat(`"tool_calls":[{"id":"ok","function":{"name":"bash","arguments":"rm -rf"},"custom":{"name":"bash","input":"ls"}}]`), http.StatusForbidden},
 		"chat, a function_call":      {"/v1/chat/completions", chatHello, chat(`"function_call":{"name":"bash","arguments":"{\"command\":\"ls\"}"}`), http.StatusOK},

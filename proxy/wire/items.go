@@ -1,6 +1,9 @@
 package wire
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // read reads the fields of the object that begins at i: those with a reader by that, and the others by what they are. It returns the
 // end of the object.
@@ -159,7 +162,7 @@ func (r *Request) part(i int) (bl Block, end int, err error) {
 // responsesItem reads an item of Responses.
 func (r *Request) responsesItem(it *Item) (int, error) {
 	b := r.Body
-	bl := Block{}
+	bl, id := Block{}, ""
 	var args, output, tools Span
 	end, err := r.read(it.From, func(key []byte, _, val Span) {
 		switch string(key) {
@@ -169,6 +172,8 @@ func (r *Request) responsesItem(it *Item) (int, error) {
 			it.Type = String(b, val)
 		case "call_id":
 			bl.ID = String(b, val)
+		case "id":
+			id = String(b, val)
 		case "name":
 			bl.Name = String(b, val)
 		case "arguments", "input":
@@ -196,6 +201,9 @@ func (r *Request) responsesItem(it *Item) (int, error) {
 	case it.Type == "reasoning":
 		bl.Type, it.Role = TypeThinking, Assistant
 	case strings.HasSuffix(it.Type, "_call"):
+		if it.Type == shellCall {
+			bl.ID = cmp.Or(bl.ID, id)
+		}
 		bl.Type, it.Role, bl.Server = it.Type, Assistant, bl.ID == ""
 		if bl.ID != "" {
 			bl.Type = TypeCall

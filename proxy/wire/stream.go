@@ -338,6 +338,9 @@ func arguments(b []byte, at Span) []byte {
 	return []byte(String(b, at))
 }
 
+// shellCall is a call that Codex executes by its id where it has no call_id.
+const shellCall = "local_shell_call"
+
 // ResponsesOut reads an output item of Responses.
 func ResponsesOut(index int, item []byte) Out {
 	o := Out{Index: index, Type: Text(item, "type"), ID: Text(item, "call_id"), Name: Text(item, "name"), Raw: item}
@@ -355,6 +358,9 @@ func ResponsesOut(index int, item []byte) Out {
 			return nil
 		})
 	default:
+		if o.Type == shellCall {
+			o.ID = cmp.Or(o.ID, Text(item, "id"))
+		}
 		if o.Item = strings.HasSuffix(o.Type, "_call") && o.ID != ""; o.Item {
 			o.Type, o.Name, o.Args = TypeCall, cmp.Or(o.Name, strings.TrimSuffix(o.Type, "_call")), item
 		}
