@@ -56,7 +56,7 @@ func (r *Request) message(it *Item) (int, error) {
 // block reads a content block of Anthropic.
 func (r *Request) block(i int) (bl Block, end int, err error) {
 	b := r.Body
-	var input, content, text Span
+	var input, content, source, text Span
 	end, err = r.read(i, func(key []byte, name, val Span) {
 		switch string(key) {
 		case "type":
@@ -71,6 +71,8 @@ func (r *Request) block(i int) (bl Block, end int, err error) {
 			input = val
 		case "content":
 			content = val
+		case "source":
+			source = val
 		case "cache_control":
 			if b[val.From] == '{' {
 				bl.Mark = Span{name.From, val.To}
@@ -86,8 +88,13 @@ func (r *Request) block(i int) (bl Block, end int, err error) {
 		bl.Value = content
 	case "redacted_thinking":
 		bl.Type = TypeThinking
+	case "search_result":
+		bl.Type, bl.Value = TypeText, Span{i, end}
 	case "image", "document":
 		bl.Type = TypeMedia
+		if kind := String(b, Field(b, source, "type")); kind == "text" || kind == "content" {
+			bl.Type, bl.Value = TypeText, Span{i, end}
+		}
 	}
 	return bl, end, err
 }
@@ -113,8 +120,8 @@ func (r *Request) chatMessage(it *Item) (int, error) {
 	switch it.Role {
 	case "developer":
 		it.Role = System
-	case Results:
-		it.Plain = false
+	case Results, "function": // the older form
+		it.Role, it.Plain = Results, false
 		it.Blocks = []Block{{Span: Span{it.From, end}, Type: TypeResult, ID: id, Value: it.Content}}
 		return end, nil
 	}
