@@ -12,7 +12,6 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/proxy"
-	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
 // events are a stream of server-sent events.
@@ -406,29 +405,5 @@ func TestSlowBody(t *testing.T) {
 	wait(t, "the request ends", func() bool { return s.Report().Counts["active"] == 0 })
 	if len(up.bodies) != 1 {
 		t.Errorf("%d requests", len(up.bodies))
-	}
-}
-
-// What plugins cannot read as the client does is blocked: arguments that some clients repair, or whose names some take in any case.
-func TestCalls_ambiguous(t *testing.T) {
-	t.Parallel()
-	careless := gate(func(c *abi.ToolCall) *abi.Reply {
-		if args, ok := c.Arguments.(map[string]any); ok && strings.Contains(fmt.Sprint(args["command"]), "rm -rf") {
-			return block("never")
-		}
-		return nil
-	})
-	const hello = `{"model":"m","messages":[{"role":"user","content":"hello"}],"tools":[{"type":"function","function":{"name":"bash","parameters":{"type":"object","properties":{"command":{},"Mode":{},"mode":{}}}}}]}`
-	for args, passes := range map[string]bool{
-		`{"command":"ls","mode":1,"Mode":2,"other":{"COMMAND":1}}`: true, ``: true,
-		`{"command":"rm -rf /"`: false, "{\"command\":\"rm -rf /\n\"}": false, `{"command":"rm -rf \/\d"}`: false, `{"command":"rm -rf /"} x`: false,
-		`{"command":"rm -rf /","command":"ls"}`: false, `{"Command":"rm -rf /"}`: false, `{"command":"ls","COMMAND":"rm -rf /"}`: false,
-	} {
-		answer := fmt.Sprintf(`{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"so","tool_calls":[{"id":"a","type":"function","function":{"name":"bash","arguments":%s}}]},"finish_reason":"tool_calls"}]}`, wire.Quote(args))
-		s := start(t, sends(t, "application/json", answer).URL, proxy.Config{Runtime: runtimeOf(t, careless)})
-		_, got := post(t, s.url+"/v1/chat/completions", hello)
-		if bytes.Contains(got, []byte(`"arguments"`)) != passes {
-			t.Errorf("%s: %s", args, got)
-		}
 	}
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -251,10 +252,8 @@ func (g *building) assemble() {
 		if len(g.args) == 0 {
 			g.args = []byte("{}")
 		}
-		if end, err := value(g.args, 0); err == nil && space(g.args, end) == len(g.args) {
+		if json.Valid(g.args) { // else the input stays as it began, empty
 			set("input", g.args)
-		} else {
-			g.lost = true
 		}
 	}
 	if len(g.cites) > 0 {
