@@ -31,6 +31,7 @@ func TestForeign(t *testing.T) {
 		"a page's sibling": {"localhost:8430", "127.0.0.1:9", []string{"Sec-Fetch-Site", "same-site"}, false},
 		"an origin":        {"127.0.0.1:8430", "127.0.0.1:9", []string{"Origin", "null"}, false},
 		"another machine":  {"127.0.0.1:8430", "192.0.2.7:9", nil, false},
+		"through a tunnel": {"localhost", "127.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.7"}, false},
 	} {
 		for token, served := range map[string]bool{"": c.served, "right": true, "wrong": false, "none": false} {
 			cfg := proxy.Config{Anthropic: proxy.Upstream{URL: up.URL}}
