@@ -2,9 +2,11 @@ package hook
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -63,6 +65,7 @@ type Call struct {
 	native any
 	names  map[string]string // vocabulary to native
 	cwd    string
+	mark   string // see Dialect.PathMark
 }
 
 // patchStart begins a patch, whatever the tool is called.
@@ -71,7 +74,7 @@ const patchStart = "*** Begin Patch"
 // Translate describes a call of a tool in the vocabulary. The kind follows the tool's name, and then the shape of its
 // arguments.
 func (d *Dialect) Translate(tool string, input any, cwd string) Call {
-	c := Call{Kind: KindOther, Name: tool, native: input, cwd: cwd}
+	c := Call{Kind: KindOther, Name: tool, native: input, cwd: cwd, mark: d.PathMark}
 	if t, ok := d.Tools[tool]; ok {
 		c.Kind, c.names = t.Kind, t.Args
 	} else if c.Server, c.Tool, _ = d.mcpName(tool); c.Server != "" {
@@ -153,13 +156,33 @@ func (c *Call) view(args map[string]any) map[string]any {
 // shown is an argument as plugins see it.
 func (c *Call) shown(name string, v any) any {
 	if s, ok := v.(string); ok && name == "path" {
+		if c.mark != "" {
+			s = strings.Map(plainSpace, strings.TrimPrefix(s, c.mark))
+		}
 		return absolute(s, c.cwd)
 	}
 	return v
 }
 
+// plainSpace is a space for the ones of Unicode.
+func plainSpace(r rune) rune {
+	if unicode.Is(unicode.Zs, r) {
+		return ' '
+	}
+	return r
+}
+
+// absolute is a path without other spellings, from the root where that is known.
 func absolute(path, cwd string) string {
-	if path == "" || cwd == "" || filepath.IsAbs(path) || strings.HasPrefix(path, "~") {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = home + rest
+		}
+	}
+	switch {
+	case filepath.IsAbs(path):
+		return filepath.Clean(path)
+	case path == "" || cwd == "" || strings.HasPrefix(path, "~"):
 		return path
 	}
 	return filepath.Join(cwd, path)
