@@ -71,8 +71,7 @@ type Call struct {
 // patchStart begins a patch, whatever the tool is called.
 const patchStart = "*** Begin Patch"
 
-// Translate describes a call of a tool in the vocabulary. The kind follows the tool's name, and then the shape of its
-// arguments.
+// Translate describes a call of a tool in the vocabulary. The kind follows the tool's name, or the shape of what an unknown tool gets.
 func (d *Dialect) Translate(tool string, input any, cwd string) Call {
 	c := Call{Kind: KindOther, Name: tool, native: input, cwd: cwd, mark: d.PathMark}
 	if t, ok := d.Tools[tool]; ok {
@@ -100,20 +99,23 @@ func (c Call) of(server, tool string) Call {
 	return c
 }
 
-// shape corrects the kind by what an argument holds.
+// shape reads the files of a patch, and takes a call of an unknown tool that is one for a patch.
 func (c *Call) shape(v any) {
 	text, ok := v.(string)
 	if !ok {
 		return
 	}
-	switch trimmed := strings.TrimLeft(text, " \t\r\n"); {
-	case strings.HasPrefix(trimmed, patchStart):
-		for _, native := range c.names { // a patch in a command is no command
+	switch {
+	case c.Kind == KindShell: // which executes the other lines of what only looks like a patch
+		if strings.Contains(text, patchStart) {
+			c.Files = patchFiles(text, c.cwd)
+		}
+	case c.Kind != KindPatch && c.Kind != KindOther: // as a file with such a content
+	case strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), patchStart):
+		for _, native := range c.names {
 			c.names = map[string]string{"text": native}
 		}
 		c.Kind, c.Files = KindPatch, patchFiles(text, c.cwd)
-	case c.Kind == KindShell && strings.Contains(text, "apply_patch") && strings.Contains(text, patchStart):
-		c.Files = patchFiles(text, c.cwd)
 	}
 }
 
