@@ -40,12 +40,15 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: %q became %v", c[0], c[2], got)
 		}
 	}
-	d, err := hook.DialectOf("codex")
-	if err != nil {
-		t.Fatal(err)
-	}
-	patch := "*** Begin Patch\n*** Add File: /w/../etc/x\n+y\n*** End Patch"
-	if call := d.Translate("apply_patch", map[string]any{"command": patch}, "/w"); !reflect.DeepEqual(call.Files, []string{"/etc/x"}) {
-		t.Errorf("the patch touches %q", call.Files)
+	const patch = "*** Begin Patch\n*** Add File: /w/../etc/x\n+y\n*** End Patch"
+	for name, argument := range map[string]string{"codex": "command", "copilot": "input", "opencode": "patchText"} {
+		d, err := hook.DialectOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := d.Translate("apply_patch", map[string]any{argument: patch}, "/w")
+		if call.Kind != hook.KindPatch || !reflect.DeepEqual(call.Files, []string{"/etc/x"}) {
+			t.Errorf("%s: it is a %s and touches %q", name, call.Kind, call.Files)
+		}
 	}
 }
