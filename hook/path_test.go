@@ -40,14 +40,14 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s: %q became %v", c[0], c[2], got)
 		}
 	}
-	const patch = "*** Begin Patch\n*** Add File: /w/../etc/x\n+y\n*** End Patch"
+	const patch = "*** Begin Patch\n*** Add File: /w/../etc/x\n+y\n*** Delete File:/etc/y\n*** End Patch" // opencode needs no space
 	for name, argument := range map[string]string{"codex": "command", "copilot": "input", "opencode": "patchText"} {
 		d, err := hook.DialectOf(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		call := d.Translate("apply_patch", map[string]any{argument: patch}, "/w")
-		if call.Kind != hook.KindPatch || !reflect.DeepEqual(call.Files, []string{"/etc/x"}) {
+		if call.Kind != hook.KindPatch || !reflect.DeepEqual(call.Files, []string{"/etc/x", "/etc/y"}) {
 			t.Errorf("%s: it is a %s and touches %q", name, call.Kind, call.Files)
 		}
 	}

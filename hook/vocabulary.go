@@ -240,7 +240,7 @@ func (d *Dialect) mcpName(tool string) (server, name string, ok bool) {
 func patchFiles(patch, cwd string) []string {
 	files := []string{}
 	for line := range strings.Lines(patch) {
-		for _, mark := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
+		for _, mark := range []string{"*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"} {
 			if name, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), mark); ok {
 				files = append(files, absolute(strings.TrimSpace(name), cwd))
 			}
