@@ -172,6 +172,9 @@ func ungatedPaths() [][3]string {
 		{http.MethodPost, "/v1/responses/r/cancel", hello},
 		{http.MethodGet, "/v1/chat/completions/c", ""},
 		{http.MethodPost, "/to/other/v1beta/models/x:generateContent", "{}"},
+		{http.MethodPost, "/to/other/v1/projects/p/locations/l/publishers/anthropic/models/claude:streamRawPredict", hello},
+		{http.MethodPost, "/to/other/model/m/invoke-with-response-stream", hello},
+		{http.MethodPost, "/to/other/model/m/converse-stream", hello},
 	}
 }
 
