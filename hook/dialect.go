@@ -72,6 +72,8 @@ type Dialect struct {
 	Oldest string `json:"oldest"`
 	// ResultText means that results are replaced by one text, not in the tool's own shape.
 	ResultText bool `json:"result_text"`
+	// PathMark is what the agent takes off the beginning of a path; it takes spaces of Unicode in one for plain ones, too.
+	PathMark string `json:"path_mark"`
 	// Result is the shape of a result that is one text, where that is not the text itself.
 	Result any `json:"result"`
 	// Compaction is the order of events after a compaction: session_then_post or post_then_session.

@@ -260,7 +260,7 @@ func TestVocabulary_mcp(t *testing.T) {
 	}
 }
 
-// TestVocabulary_patch: a patch in a command is a patch with its files, and a shell command that applies one is both.
+// TestVocabulary_patch: a patch is shown with its files, and a shell command that has one is a command with these files.
 func TestVocabulary_patch(t *testing.T) {
 	t.Parallel()
 	d, err := hook.DialectOf("codex")
@@ -269,20 +269,20 @@ func TestVocabulary_patch(t *testing.T) {
 	}
 	patch := "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: /etc/b\n*** Move to: c\n*** Delete File: d\n*** End Patch\n"
 	files := []any{"/src/a.txt", "/etc/b", "/src/c", "/src/d"}
-	for _, tool := range []string{"apply_patch", "Bash"} {
-		native := map[string]any{"command": patch}
-		c := d.Translate(tool, native, "/src")
-		args, _ := c.Args.(map[string]any)
-		if c.Kind != hook.KindPatch || args["text"] != patch || args["command"] != nil || !reflect.DeepEqual(args["files"], files) {
-			t.Errorf("%s: %s %v", tool, c.Kind, args)
-		}
-		if !reflect.DeepEqual(c.Native(c.Args), native) {
-			t.Errorf("%s: came back as %v", tool, c.Native(c.Args))
-		}
-	}
-	c := d.Translate("Bash", map[string]any{"command": "apply_patch <<'EOF'\n" + patch + "EOF"}, "/src")
+	native := map[string]any{"command": patch}
+	c := d.Translate("apply_patch", native, "/src")
 	args, _ := c.Args.(map[string]any)
-	if c.Kind != hook.KindShell || !reflect.DeepEqual(args["files"], files) {
-		t.Errorf("both: %s %v", c.Kind, args)
+	if c.Kind != hook.KindPatch || args["text"] != patch || args["command"] != nil || !reflect.DeepEqual(args["files"], files) {
+		t.Errorf("%s %v", c.Kind, args)
+	}
+	if !reflect.DeepEqual(c.Native(c.Args), native) {
+		t.Errorf("it came back as %v", c.Native(c.Args))
+	}
+	for _, command := range []string{patch, "apply_patch <<'EOF'\n" + patch + "EOF"} {
+		c := d.Translate("Bash", map[string]any{"command": command}, "/src")
+		args, _ := c.Args.(map[string]any)
+		if c.Kind != hook.KindShell || args["command"] != command || !reflect.DeepEqual(args["files"], files) {
+			t.Errorf("both: %s %v", c.Kind, args)
+		}
 	}
 }

@@ -24,6 +24,10 @@ func (h *handling) pre(ctx context.Context) error {
 		h.deny(ProbeReason, "")
 		return nil
 	}
+	if key := h.event.Call.respelled(); key != "" {
+		h.deny(fmt.Sprintf("the argument %.40q is spelled in another case", key), "")
+		return nil
+	}
 	if h.approvesItself() {
 		h.deny("a person has to decide about a ticket, not the agent", "")
 		return nil

@@ -2,9 +2,11 @@ package hook
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -63,15 +65,15 @@ type Call struct {
 	native any
 	names  map[string]string // vocabulary to native
 	cwd    string
+	mark   string // see Dialect.PathMark
 }
 
 // patchStart begins a patch, whatever the tool is called.
 const patchStart = "*** Begin Patch"
 
-// Translate describes a call of a tool in the vocabulary. The kind follows the tool's name, and then the shape of its
-// arguments.
+// Translate describes a call of a tool in the vocabulary. The kind follows the tool's name, or the shape of what an unknown tool gets.
 func (d *Dialect) Translate(tool string, input any, cwd string) Call {
-	c := Call{Kind: KindOther, Name: tool, native: input, cwd: cwd}
+	c := Call{Kind: KindOther, Name: tool, native: input, cwd: cwd, mark: d.PathMark}
 	if t, ok := d.Tools[tool]; ok {
 		c.Kind, c.names = t.Kind, t.Args
 	} else if c.Server, c.Tool, _ = d.mcpName(tool); c.Server != "" {
@@ -97,21 +99,38 @@ func (c Call) of(server, tool string) Call {
 	return c
 }
 
-// shape corrects the kind by what an argument holds.
+// shape reads the files of a patch, and takes a call of an unknown tool that is one for a patch.
 func (c *Call) shape(v any) {
 	text, ok := v.(string)
 	if !ok {
 		return
 	}
-	switch trimmed := strings.TrimLeft(text, " \t\r\n"); {
-	case strings.HasPrefix(trimmed, patchStart):
-		for _, native := range c.names { // a patch in a command is no command
+	switch {
+	case c.Kind == KindShell: // which executes the other lines of what only looks like a patch
+		if strings.Contains(text, patchStart) {
+			c.Files = patchFiles(text, c.cwd)
+		}
+	case c.Kind != KindPatch && c.Kind != KindOther: // as a file with such a content
+	case strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), patchStart):
+		for _, native := range c.names {
 			c.names = map[string]string{"text": native}
 		}
 		c.Kind, c.Files = KindPatch, patchFiles(text, c.cwd)
-	case c.Kind == KindShell && strings.Contains(text, "apply_patch") && strings.Contains(text, patchStart):
-		c.Files = patchFiles(text, c.cwd)
 	}
+}
+
+// respelled is an argument that is one of the vocabulary in another case, or nothing. Agents in Go, as Crush, take it for that one, and plugins
+// would not.
+func (c *Call) respelled() string {
+	args, _ := c.native.(map[string]any)
+	for _, native := range c.names {
+		for key := range args {
+			if key != native && strings.EqualFold(key, native) {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 // view renames the arguments, makes paths absolute and names the files of a patch.
@@ -139,13 +158,33 @@ func (c *Call) view(args map[string]any) map[string]any {
 // shown is an argument as plugins see it.
 func (c *Call) shown(name string, v any) any {
 	if s, ok := v.(string); ok && name == "path" {
+		if c.mark != "" {
+			s = strings.Map(plainSpace, strings.TrimPrefix(s, c.mark))
+		}
 		return absolute(s, c.cwd)
 	}
 	return v
 }
 
+// plainSpace is a space for the ones of Unicode.
+func plainSpace(r rune) rune {
+	if unicode.Is(unicode.Zs, r) {
+		return ' '
+	}
+	return r
+}
+
+// absolute is a path without other spellings, from the root where that is known.
 func absolute(path, cwd string) string {
-	if path == "" || cwd == "" || filepath.IsAbs(path) || strings.HasPrefix(path, "~") {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = home + rest
+		}
+	}
+	switch {
+	case filepath.IsAbs(path):
+		return filepath.Clean(path)
+	case path == "" || cwd == "" || strings.HasPrefix(path, "~"):
 		return path
 	}
 	return filepath.Join(cwd, path)
@@ -201,7 +240,7 @@ func (d *Dialect) mcpName(tool string) (server, name string, ok bool) {
 func patchFiles(patch, cwd string) []string {
 	files := []string{}
 	for line := range strings.Lines(patch) {
-		for _, mark := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
+		for _, mark := range []string{"*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"} {
 			if name, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), mark); ok {
 				files = append(files, absolute(strings.TrimSpace(name), cwd))
 			}

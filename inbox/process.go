@@ -8,9 +8,10 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// Processes that share a store have a cell each, in a thread of their own. Its value is until when the process is alive.
+// Processes that share a store have a cell each, in a thread of their own. Its value is until when the process is alive. The thread's name is not
+// valid UTF-8, so that no client can have it, and delete it.
 const (
-	processThread = "inbox/processes"
+	processThread = "\xffinbox/processes"
 	processKind   = "inbox-process"
 	// processLease is how long a process is alive after a renewal, by the clock of the store.
 	processLease = time.Minute

@@ -3,11 +3,13 @@ package inbox_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/inbox"
@@ -193,4 +195,26 @@ func TestProcessesOfOneStore(t *testing.T) {
 		}
 		third.close(t)
 	})
+}
+
+// written notes the threads that are written.
+type written struct {
+	store.Store
+
+	names []string
+}
+
+func (w *written) Apply(ctx context.Context, b store.Batch) (uint64, error) {
+	w.names = append(w.names, b.Thread)
+	return w.Store.Apply(ctx, b)
+}
+
+// TestProcesses_thread: no client of a server with the same store can choose the thread of the processes, and delete it.
+func TestProcesses_thread(t *testing.T) {
+	t.Parallel()
+	w := &written{Store: memstore.New()}
+	closeInbox(t, newInbox(t, inbox.Config{Store: w, Shared: true, Now: time.Now}))
+	if len(w.names) == 0 || slices.ContainsFunc(w.names, utf8.ValidString) {
+		t.Errorf("a client can have one of the threads %q", w.names)
+	}
 }

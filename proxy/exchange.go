@@ -136,9 +136,9 @@ func (x *exchange) parse() bool {
 	x.background = x.proto == wire.Responses && background.Exists() && string(background.Of(body)) != "false"
 	act, messages := x.s.cfg.Act, x.proto == wire.Messages
 	switch {
-	case !act && messages && x.req.Integrity():
+	case !act && messages && x.id.client == claude && x.req.Integrity():
 		x.why = "integrity value"
-	case !act && x.up.key == "" && oauth(x.r.Header, messages): // else it is replaced
+	case !act && x.up.key == "" && x.r.Header.Get("X-Api-Key") == "" && oauth(x.r.Header, messages): // else it does not count
 		x.why = "OAuth credential"
 	case x.req.Observe:
 		x.why = x.req.Fixed

@@ -1,8 +1,11 @@
 package proxy_test
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +31,7 @@ func TestForeign(t *testing.T) {
 		"a page's sibling": {"localhost:8430", "127.0.0.1:9", []string{"Sec-Fetch-Site", "same-site"}, false},
 		"an origin":        {"127.0.0.1:8430", "127.0.0.1:9", []string{"Origin", "null"}, false},
 		"another machine":  {"127.0.0.1:8430", "192.0.2.7:9", nil, false},
+		"through a tunnel": {"localhost", "127.0.0.1:9", []string{"X-Forwarded-For", "192.0.2.7"}, false},
 	} {
 		for token, served := range map[string]bool{"": c.served, "right": true, "wrong": false, "none": false} {
 			cfg := proxy.Config{Anthropic: proxy.Upstream{URL: up.URL}}
@@ -62,5 +66,34 @@ func TestForeign(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// trips notes where requests go.
+type trips struct{ hosts []string }
+
+func (t *trips) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.hosts = append(t.hosts, r.URL.Host)
+	return nil, errors.New("not reached")
+}
+
+// No path of a client leads a request, with the operator's key, to another host than that of the upstream.
+func TestForeign_path(t *testing.T) {
+	t.Parallel()
+	to := &trips{}
+	up := proxy.Upstream{URL: "https://gateway.example", Key: "operators-key"}
+	s, err := proxy.New(t.Context(), proxy.Config{Anthropic: up, OpenAI: up, ChatGPT: up, Transport: to})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	for _, path := range []string{"/v1@evil.example/x", "/v1.evil.example/x", "/v1:443@evil.example/x", "/v1", "/v1/x", "//evil.example/x", "*", "/to/x/@evil.example"} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}"))
+		r.RemoteAddr, r.Host, r.URL = "127.0.0.1:9", "localhost", &url.URL{Path: path}
+		r.Header.Set("Chatgpt-Account-Id", "a")
+		s.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if len(to.hosts) < 6 || slices.ContainsFunc(to.hosts, func(host string) bool { return host != "gateway.example" }) {
+		t.Errorf("requests went to %q", to.hosts)
 	}
 }

@@ -3,6 +3,9 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -73,6 +76,42 @@ func (x *exchange) state() *phases.State {
 	return x.attach().state
 }
 
+// ambiguous is why clients may take other arguments out of a call than plugins see, or empty: some repair what is no JSON, as pi does, and some,
+// written in Go, take a name in any case.
+func (x *exchange) ambiguous(o *wire.Out, call *abi.ToolCall, rewritten bool) string {
+	if o.Custom {
+		return ""
+	}
+	if !rewritten && len(o.Args) > 0 && (!json.Valid(o.Args) || wire.Repeats(o.Args)) {
+		return "its arguments are no JSON, or have a field twice"
+	}
+	args, _ := call.Arguments.(map[string]any)
+	names := x.parameters(call.Name)
+	for key := range args {
+		if !slices.Contains(names, key) && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, key) }) {
+			return fmt.Sprintf("its argument %.40q is spelled in another case", key)
+		}
+	}
+	return ""
+}
+
+// parameters are the names of a tool's arguments, as far as the client says them.
+func (x *exchange) parameters(tool string) (names []string) {
+	if x.req == nil {
+		return nil
+	}
+	body := x.req.Body
+	for _, t := range x.req.Tools {
+		if t.Name == tool && t.Schema.Exists() {
+			_ = wire.Object(body, wire.Field(body, t.Schema, "properties"), func(key []byte, _, _ wire.Span) error {
+				names = append(names, string(key))
+				return nil
+			})
+		}
+	}
+	return names
+}
+
 // gate asks the plugins.
 func (x *exchange) gate(ctx context.Context, o *wire.Out, call *abi.ToolCall) verdict {
 	rt, st := x.s.cfg.Runtime, x.state()
@@ -102,6 +141,9 @@ func (x *exchange) gate(ctx context.Context, o *wire.Out, call *abi.ToolCall) ve
 		if v, no := refusal(out.Gate); no {
 			return v
 		}
+	}
+	if why := x.ambiguous(o, call, len(by) > 0); why != "" {
+		return blocked(why)
 	}
 	if len(by) == 0 {
 		return verdict{}

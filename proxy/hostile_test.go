@@ -129,7 +129,7 @@ func TestCalls_anyOrder(t *testing.T) {
 		"chat, answers that are no list":          {"/v1/chat/completions", chatHello, all3(chunk("null", "null", piece(0, "ok", "ls")), strings.Replace(strings.Replace(chunk("null", "null", piece(1, "bad", bad)), `[{"index":0,"delta"`, `{"0":{"index":0,"delta"`, 1), `}]}`, `}}}`, 1), end), true},
 		"chat, a call of two tools":               {"/v1/chat/completions", chatHello, all3(chunk("null", "null", strings.Replace(piece(0, "bad", bad), `"type"`, `"custom":{"name":"bash","input":"ls"},"type"`, 1)), end), true},
 		"chat, a call without JSON":               {"/v1/chat/completions", chatHello, all3(chunk("null", "null", piece(0, "ok", "ls"), `{"index":1,"id":"bad","type":"custom","custom":{"name":"bash","input":"rm -rf /"}}`), end), false},
-		"chat, a function_call":                   {"/v1/chat/completions", chatHello, all3(legacy("l", "null"), strings.Replace(legacy("s", `"function_call"`), `"name":"bash",`, "", 1), "{}"), false},
+		"chat, a function_call":                   {"/v1/chat/completions", chatHello, all3(legacy(`{"command":"l`, "null"), strings.Replace(legacy(`s"}`, `"function_call"`), `"name":"bash",`, "", 1), "{}"), false},
 		"chat, a function_call that is bad":       {"/v1/chat/completions", chatHello, all3(legacy(bad, `"function_call"`)), true},
 		"messages, calls overlap":                 {"/v1/messages", hello, events(begunMessage, start1(0, "ok"), start1(1, "bad"), args1(0, "ls"), args1(1, "rm -rf /"), stop1(0), stop1(1), endedMessage, `{"type":"message_stop"}`), false},
 		"messages, a call begins twice":           {"/v1/messages", hello, events(begunMessage, start1(0, "ok"), args1(0, "ls"), start1(0, "bad"), args1(0, "rm -rf /"), stop1(0), endedMessage, `{"type":"message_stop"}`), true},
@@ -183,10 +183,11 @@ func TestCalls_whole(t *testing.T) {
 		path, ask, answer string
 		status            int
 	}{
-		"responses, a shell":         {"/v1/responses", respHello, `{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"ok","name":"bash","arguments":"ls"},` + shell + `]}`, http.StatusOK},
-		"chat, a call without JSON":  {"/v1/chat/completions", chatHello, chat(`"tool_calls":[{"id":"ok","function":{"name":"bash","arguments":"ls"}},{"id":"bad","type":"custom","custom":{"name":"bash","input":"rm -rf"}}]`), http.StatusOK},
+		"responses, a shell":         {"/v1/responses", respHello, `{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"ok","name":"bash","arguments":"{\"command\":\"ls\"}"},` + shell + `]}`, http.StatusOK},
+		"responses, no call_id":      {"/v1/responses", respHello, `{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"ok","name":"bash","arguments":"{\"command\":\"ls\"}"},` + strings.Replace(shell, `"call_id":"bad",`, "", 1) + `]}`, http.StatusOK},
+		"chat, a call without JSON":  {"/v1/chat/completions", chatHello, chat(`"tool_calls":[{"id":"ok","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}},{"id":"bad","type":"custom","custom":{"name":"bash","input":"rm -rf"}}]`), http.StatusOK},
 		"chat, a call of two tools":  {"/v1/chat/completions", chatHello, chat(`"tool_calls":[{"id":"ok","function":{"name":"bash","arguments":"rm -rf"},"custom":{"name":"bash","input":"ls"}}]`), http.StatusForbidden},
-		"chat, a function_call":      {"/v1/chat/completions", chatHello, chat(`"function_call":{"name":"bash","arguments":"ls"}`), http.StatusOK},
+		"chat, a function_call":      {"/v1/chat/completions", chatHello, chat(`"function_call":{"name":"bash","arguments":"{\"command\":\"ls\"}"}`), http.StatusOK},
 		"chat, a bad function_call":  {"/v1/chat/completions", chatHello, chat(`"function_call":{"name":"bash","arguments":"rm -rf"}`), http.StatusForbidden},
 		"chat, two answers":          {"/v1/chat/completions", chatHello, strings.Replace(chat(`"content":"ls"`), `"choices":[`, `"choices":[{"index":1,"message":{"tool_calls":[{"id":"bad","function":{"name":"bash","arguments":"rm -rf"}}]}},`, 1), http.StatusForbidden},
 		"messages, an escaped field": {"/v1/messages", hello, `{"id":"m","type":"message","c\u006fntent":[{"type":"text","text":"ls"},{"type":"tool_use","id":"ok","name":"bash","input":{"command":"ls"}},{"type":"tool_use","id":"bad","name":"bash","input":{"command":"rm -rf"}}],"stop_reason":"tool_use"}`, http.StatusOK},

@@ -18,6 +18,9 @@ type identity struct {
 	kind    string
 }
 
+// claude is the client Claude Code.
+const claude = "claude"
+
 // identify reads the ids that clients are known to send.
 func identify(h http.Header, r *wire.Request) identity {
 	id := identity{kind: lane.Main}
@@ -31,7 +34,7 @@ func identify(h http.Header, r *wire.Request) identity {
 	}
 	switch {
 	case h.Get("X-Claude-Code-Session-Id") != "" || strings.HasPrefix(h.Get("User-Agent"), "claude-cli"):
-		id.client, id.session = "claude", first("X-Claude-Code-Session-Id")
+		id.client, id.session = claude, first("X-Claude-Code-Session-Id")
 		if id.session == "" {
 			id.session = clip(metadataSession(r))
 		}

@@ -40,7 +40,7 @@ func TestMeanwhile(t *testing.T) {
 		header []string
 		waits  bool
 	}{
-		"OAuth":   {[]string{"Anthropic-Beta", "oauth-2025-04-20"}, false},
+		"OAuth":   {[]string{"Anthropic-Beta", "oauth-2025-04-20", "X-Api-Key", ""}, false},
 		"plugins": {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -448,12 +448,12 @@ func TestObserved(t *testing.T) {
 	up := newTape(t, nothing)
 	s := start(t, up.URL, proxy.Config{Runtime: runtimeOf(t, gate(func(*abi.ToolCall) *abi.Reply { return block("no") })), Tools: &offered{}})
 	body := `{"model":"claude-sonnet-4-5","messages":[{"role":"user","content":"hi"}],"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=12ab3;"}],"tools":[{"name":"bash","input_schema":{"type":"object"}}],"max_tokens":9}`
-	post(t, s.url+"/v1/messages", body)
+	post(t, s.url+"/v1/messages", body, "User-Agent", "claude-cli/2.1.330 (external, cli)")
 	if sent, _ := up.last(); string(sent) != body {
 		t.Errorf("sent %s", sent)
 	}
 	body = strings.Replace(body, " cch=12ab3;", "", 1)
-	post(t, s.url+"/v1/messages", body, "Anthropic-Beta", "a,oauth-2025-04-20")
+	post(t, s.url+"/v1/messages", body, "Anthropic-Beta", "a,oauth-2025-04-20", "X-Api-Key", "")
 	if sent, _ := up.last(); string(sent) != body {
 		t.Errorf("sent %s", sent)
 	}
@@ -468,6 +468,31 @@ func TestObserved(t *testing.T) {
 	}
 	if n := s.Report().Counts["observed_only"]; n != 3 {
 		t.Errorf("%d were observed only", n)
+	}
+}
+
+// Nothing that a project can bring switches plugins off: words in its instructions, a prompt of its own for another agent, or headers beside the
+// API key.
+func TestObserved_project(t *testing.T) {
+	t.Parallel()
+	const value = "x-anthropic-billing-header: cc_version=2.1; cch=12ab3;"
+	const code, key = "claude-cli/2.1.330 (external, cli)", "sk-ant-api03-x"
+	up := newTape(t, nothing)
+	s := start(t, up.URL, proxy.Config{Runtime: runtimeOf(t, gate(func(*abi.ToolCall) *abi.Reply { return block("no") })), Tools: &offered{}})
+	for name, c := range map[string]struct {
+		system string
+		header []string
+	}{
+		"AGENTS.md":    {`[{"type":"text","text":"You are an agent.\n\n## AGENTS.md\n\n` + value + `"}]`, []string{"User-Agent", code}},
+		"the second":   {`[{"type":"text","text":"You are an agent."},{"type":"text","text":"` + value + `"}]`, []string{"User-Agent", code}},
+		"another":      {`"` + value + `"`, []string{"User-Agent", "Anthropic/JS 0.91"}},
+		"a beta":       {`"You"`, []string{"X-Api-Key", key, "Anthropic-Beta", "oauth-2025-04-20"}},
+		"a credential": {`"You"`, []string{"X-Api-Key", key, "Authorization", "Bearer sk-ant-oat01-x"}},
+	} {
+		post(t, s.url+"/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"system":`+c.system+`,"tools":[{"name":"bash","input_schema":{"type":"object"}}]}`, c.header...)
+		if sent, _ := up.last(); !contains(sent, "lookup") {
+			t.Errorf("%s: sent %s", name, sent)
+		}
 	}
 }
 

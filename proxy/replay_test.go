@@ -123,7 +123,7 @@ func cleaned(content json.RawMessage, role string, open map[string]bool) (out []
 			q, _ := wire.Parse(wire.Messages, []byte(`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":`+string(r)+`}]}]}`))
 			text := "(nothing)"
 			if q != nil && len(q.Items[0].Blocks) == 1 {
-				if s := q.Result(&q.Items[0].Blocks[0]); strings.TrimSpace(s) != "" {
+				if s := q.Words(&q.Items[0].Blocks[0]); strings.TrimSpace(s) != "" {
 					text = s
 				}
 			}

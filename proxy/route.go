@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -29,6 +30,9 @@ const accountHeader = "Chatgpt-Account-Id"
 // route chooses the upstream of a request.
 func (s *Server) route(r *http.Request) (*upstream, error) {
 	path := r.URL.EscapedPath()
+	if path != "" && path[0] != '/' { // it would continue the host
+		return nil, errors.New("the path does not begin with a slash")
+	}
 	if rest, ok := strings.CutPrefix(path, routePrefix); ok {
 		name, rest, _ := strings.Cut(rest, "/")
 		base, err := parseBase(s.cfg.Routes(name))
@@ -41,7 +45,7 @@ func (s *Server) route(r *http.Request) (*upstream, error) {
 	switch {
 	case r.Header.Get(accountHeader) != "":
 		to = s.cfg.ChatGPT
-		u.path = strings.TrimPrefix(path, "/v1")
+		u.path = withoutVersion(path)
 	case anthropic(r):
 		to, u.anthropic = s.cfg.Anthropic, true
 	}
@@ -51,9 +55,17 @@ func (s *Server) route(r *http.Request) (*upstream, error) {
 	}
 	u.base, u.key = base, to.Key
 	if u.base.Path == "/v1" || strings.HasSuffix(u.base.Path, "/v1") { // a base URL as OpenAI's clients write it
-		u.path = strings.TrimPrefix(u.path, "/v1")
+		u.path = withoutVersion(u.path)
 	}
 	return u, nil
+}
+
+// withoutVersion takes the first part of a path off that is /v1. What is left begins with a slash, and so does not continue a host.
+func withoutVersion(path string) string {
+	if rest, ok := strings.CutPrefix(path, "/v1"); ok && (rest == "" || rest[0] == '/') {
+		return rest
+	}
+	return path
 }
 
 // anthropic reports whether a request is for Anthropic's API.

@@ -293,3 +293,35 @@ func TestSides_texts(t *testing.T) {
 		t.Errorf("%s %s: sent %s", resp.Status, got, sent)
 	}
 }
+
+// Words in other places than a text are seen, and taken out: documents of text, results of searches, and what a shell printed.
+func TestRedacted_places(t *testing.T) {
+	t.Parallel()
+	up := newTape(t, nothing)
+	s := start(t, up.URL, proxy.Config{Runtime: runtimeOf(t, masking(func() error { return nil }))})
+	const tool, found = `"tools":[{"name":"bash","input_schema":{"type":"object"}}]`, `[{"type":"text","text":"key ` + hunter + `"}]`
+	for name, part := range map[string]string{
+		"a document": `{"type":"document","title":"t","source":{"type":"text","media_type":"text/plain","data":"key ` + hunter + `"}}`,
+		"its parts":  `{"type":"document","source":{"type":"content","content":` + found + `}}`, "its context": `{"type":"document","context":"` + hunter + `","source":{"type":"text","data":"x"}}`,
+		"a search": `{"type":"search_result","source":"https://x","title":"t","content":` + found + `}`,
+	} {
+		for place, content := range map[string]string{
+			"message": part + `,{"type":"text","text":"look"}`, "only": part, "result": `{"type":"tool_result","tool_use_id":"a","content":[` + part + `]}`,
+		} {
+			body := `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"bash","input":{}}]},{"role":"user","content":[` + content + `]}],` + tool + `}`
+			resp, got := post(t, s.url+"/v1/messages", body)
+			sent, _ := up.last()
+			if resp.StatusCode != http.StatusOK || contains(sent, hunter) || !contains(sent, "***") || !json.Valid(sent) {
+				t.Errorf("%s, %s: %s %s: %s", name, place, resp.Status, got, sent)
+			}
+		}
+	}
+	post(t, s.url+"/v1/responses", `{"model":"m","input":[{"type":"shell_call_output","call_id":"a","output":[{"stdout":"key `+hunter+`","stderr":"","outcome":{"type":"exit","exit_code":0}}]}],"tools":[{"type":"shell"}]}`)
+	if sent, _ := up.last(); contains(sent, hunter) || !contains(sent, `"output":[{"stdout":"key ***"`) || !json.Valid(sent) {
+		t.Errorf("%s", sent)
+	}
+	post(t, s.url+"/v1/chat/completions", `{"model":"m","messages":[{"role":"function","name":"bash","content":"key `+hunter+`"}],"tools":[{"type":"function","function":{"name":"bash"}}]}`)
+	if sent, _ := up.last(); contains(sent, hunter) || !contains(sent, `{"role":"function","name":"bash","content":"key ***"}`) {
+		t.Errorf("%s", sent)
+	}
+}

@@ -204,7 +204,8 @@ func Foreign(r *http.Request) string {
 	if site := r.Header.Get("Sec-Fetch-Site"); r.Header.Get("Origin") != "" || site != "" && site != "none" && site != "same-origin" {
 		return "requests of web pages are refused"
 	}
-	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && !peer.Addr().Unmap().IsLoopback() {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err == nil && !peer.Addr().Unmap().IsLoopback() || r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "" {
 		return "without a token only clients on this machine are served; set proxy.token"
 	}
 	host := r.Host

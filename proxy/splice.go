@@ -181,7 +181,7 @@ func (e *editor) replace(b *wire.Block, val []byte) {
 		val = []byte(`"(removed)"`) // a text must not be empty
 	}
 	if b.Value.Exists() {
-		e.add(b.Value, val)
+		e.add(b.Value, e.r.Worded(b, val))
 		return
 	}
 	e.out = append(e.out, wire.AddField(e.r.Body, b.Span, "content", val))

@@ -215,7 +215,7 @@ func words(r *wire.Request, i int) string {
 	var out []string
 	for _, b := range r.Items[i].Blocks {
 		if b.Type == wire.TypeText {
-			if text := wire.String(r.Body, b.Value); !written(text) {
+			if text := wire.String(r.Body, b.Value); text != "" && !written(text) {
 				out = append(out, text)
 			}
 		}

@@ -47,12 +47,12 @@ func clean(at string) string {
 }
 
 // concealed reports whether requests to a path, in lower case, may have content for a model, or their answers what one wrote, in a form that is not read
-// here: of the APIs of Anthropic, OpenAI and Google. Other paths pass.
+// here: of the APIs of Anthropic, OpenAI, Google and AWS. Other paths pass.
 func concealed(target string) bool {
-	if target == "" || strings.Contains(target, "generatecontent") {
+	if target == "" || strings.Contains(target, "generatecontent") || strings.Contains(target, "predict") {
 		return true
 	}
-	names := []string{"messages", "complet", "responses", "batches", "files", "uploads", "conversations", "assistants", "threads", "realtime"}
+	names := []string{"messages", "complet", "responses", "batches", "files", "uploads", "conversations", "assistants", "threads", "realtime", "invoke", "converse"}
 	for part := range strings.SplitSeq(target, "/") {
 		part = strings.TrimSpace(part)
 		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(part, name) }) {

@@ -172,6 +172,9 @@ func ungatedPaths() [][3]string {
 		{http.MethodPost, "/v1/responses/r/cancel", hello},
 		{http.MethodGet, "/v1/chat/completions/c", ""},
 		{http.MethodPost, "/to/other/v1beta/models/x:generateContent", "{}"},
+		{http.MethodPost, "/to/other/v1/projects/p/locations/l/publishers/anthropic/models/claude:streamRawPredict", hello},
+		{http.MethodPost, "/to/other/model/m/invoke-with-response-stream", hello},
+		{http.MethodPost, "/to/other/model/m/converse-stream", hello},
 	}
 }
 
@@ -273,7 +276,7 @@ func TestUngated_modes(t *testing.T) {
 	t.Parallel()
 	const chat = `{"model":"m","messages":[{"role":"user","content":"hello"}],"tools":[{"type":"function","function":{"name":"bash"}}],`
 	const compacts = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hello"}],"context_management":{"edits":[{"type":"compact_20260112"}]}}`
-	whole := `{"id":"c","choices":[{"index":0,"message":{"role":"assistant","tool_calls":[{"id":"bad","function":{"name":"bash","arguments":"rm -rf"}},{"id":"ok","function":{"name":"bash","arguments":"ls"}}]},"finish_reason":"tool_calls"}]}`
+	whole := `{"id":"c","choices":[{"index":0,"message":{"role":"assistant","tool_calls":[{"id":"bad","function":{"name":"bash","arguments":"rm -rf"}},{"id":"ok","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}}]},"finish_reason":"tool_calls"}]}`
 	for name, c := range map[string]struct {
 		path, body string
 		status     int
@@ -294,7 +297,7 @@ func TestUngated_modes(t *testing.T) {
 			resp, got := post(t, s.url+c.path, c.body, c.header...)
 			switch {
 			case c.status == http.StatusOK:
-				if resp.StatusCode != http.StatusOK || contains(got, "rm -rf") || !contains(got, `"ls"`) {
+				if resp.StatusCode != http.StatusOK || contains(got, "rm -rf") || !contains(got, `ls`) {
 					t.Errorf("%s, %s: %s %s", name, policy, resp.Status, got)
 				}
 			case policy == abi.FailRun:

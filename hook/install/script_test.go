@@ -75,3 +75,39 @@ func TestShim(t *testing.T) {
 		}
 	}
 }
+
+// mcpDriver has opencode's extension see the result of a tool of an MCP server.
+const mcpDriver = `
+const hooks = await (await import(process.argv[2])).Mortise({ directory: "/" });
+const result = { content: [
+  { type: "text", text: "key hunter2" }, { type: "image", mimeType: "image/png", data: "AA" }, { type: "resource", resource: { uri: "x", text: "hunter2" } },
+] };
+await hooks["tool.execute.after"]({ sessionID: "s", callID: "c", tool: "srv_get" }, result);
+console.log(JSON.stringify(result));
+`
+
+// TestShim_mcp: plugins see, and replace, what a tool of an MCP server says to opencode.
+func TestShim_mcp(t *testing.T) {
+	t.Parallel()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		testskip.Missing(t, "node is not installed (Debian: apt-get install nodejs)")
+	}
+	dir := t.TempDir()
+	driver, client, shim := filepath.Join(dir, "driver.mjs"), filepath.Join(dir, "client"), filepath.Join(dir, "shim.mjs")
+	script, err := agent(t, "opencode").Script(client, profile, []string{"tool.execute.after"}, func(*hook.EventSpec) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	masks := "#!/bin/sh\ngrep -q 'key hunter2.nhunter2' && echo '{\"output\":\"***\"}'\n"
+	for path, text := range map[string]string{driver: mcpDriver, client: masks, shim: string(script)} {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is executed
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), node, driver, shim).CombinedOutput()
+	want := `{"content":[{"type":"text","text":"***"},{"type":"image","mimeType":"image/png","data":"AA"}]}` + "\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v %s", err, out)
+	}
+}

@@ -88,8 +88,8 @@ func (p *Proxy) added(m *message, input any) []byte {
 
 func (p *Proxy) name(tool string) string { return "mcp__" + p.cfg.Server + "__" + tool }
 
-// response passes a message of the server on, or has plugins look at it first. Where they look at results, an answer to nothing that
-// the server was asked is dropped: one that comes twice, or before the server has the call.
+// response passes a message of the server on, or has plugins look at it first. Where they look at results, or tools have pins, an answer to
+// nothing that the server was asked is dropped: one that comes twice, before the server has the call, or under an id that is only like its own.
 func (p *Proxy) response(ctx context.Context, line []byte) error {
 	if p.wants("result") && odd(line) {
 		p.cfg.Logger.WarnContext(ctx, "a line of the server that is no message was dropped")
@@ -105,7 +105,7 @@ func (p *Proxy) response(ctx context.Context, line []byte) error {
 	}
 	a, ok := p.answers(m)
 	switch {
-	case !ok && p.wants("result"):
+	case !ok && (p.wants("result") || p.cfg.Pins != nil):
 		p.cfg.Logger.WarnContext(ctx, "an answer of the server to no request was dropped", "id", m.id)
 		return nil
 	case a.list:

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // span is a place in a message.
@@ -12,9 +14,23 @@ type span struct{ start, end int }
 
 func (s span) of(data []byte) []byte { return data[s.start:s.end] }
 
-var errTwice = errors.New("a key is there twice")
+var (
+	errTwice   = errors.New("a key is there twice")
+	errSpelled = errors.New("a key is spelled in another case")
+	errBoth    = errors.New("it is a request and an answer")
+)
 
-// members finds the values of the keys of an object. Keys are compared exactly, as the other side does.
+// spelled returns an error if an object has a key that is one of the names in another case: some readers do not tell them apart.
+func spelled(fields map[string]span, names ...string) error {
+	for key := range fields {
+		if slices.ContainsFunc(names, func(name string) bool { return key != name && strings.EqualFold(key, name) }) {
+			return errSpelled
+		}
+	}
+	return nil
+}
+
+// members finds the values of the keys of an object.
 func members(data []byte) (map[string]span, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -56,24 +72,20 @@ func odd(line []byte) bool {
 	return len(t) > 0 && (t[0] != '{' && t[0] != '[' || bytes.IndexByte(t, '\r') >= 0 || !json.Valid(t))
 }
 
-// read reads the envelope. What is no message of JSON-RPC has no fields.
+// read reads the envelope. What is no message of JSON-RPC has no fields. An error means that the two sides could read it in two ways.
 func read(data []byte) (*message, error) {
 	m := &message{data: data}
 	fields, err := members(data)
 	if errors.Is(err, errTwice) {
-		return nil, err // the two sides could read it in two ways
+		return nil, err
 	}
 	if err != nil {
 		return m, nil //nolint:nilerr // it passes as it is
 	}
-	m.fields = fields
-	for _, key := range []string{"params", "result"} {
-		if s, ok := fields[key]; ok {
-			if _, err := members(s.of(data)); errors.Is(err, errTwice) {
-				return nil, err
-			}
-		}
+	if err := spelled(fields, "id", "method", "params", "result", "error"); err != nil {
+		return nil, err
 	}
+	m.fields = fields
 	if s, ok := fields["method"]; ok {
 		_ = json.Unmarshal(s.of(data), &m.method)
 	}
@@ -81,7 +93,29 @@ func read(data []byte) (*message, error) {
 		m.id = string(s.of(data))
 		m.key = keyOf(s.of(data))
 	}
-	return m, nil
+	return m, m.clear()
+}
+
+// clear returns an error for a message that is a request and an answer, and for the keys of a call or a list of tools.
+func (m *message) clear() error {
+	_, result := m.fields["result"]
+	_, failed := m.fields["error"]
+	if m.method != "" && (result || failed) {
+		return errBoth
+	}
+	for key, names := range map[string][]string{"params": {"name", "arguments"}, "result": {"tools"}} {
+		inner, err := members(m.fields[key].of(m.data))
+		if errors.Is(err, errTwice) {
+			return err
+		}
+		if key == "params" && m.method != "tools/call" {
+			continue
+		}
+		if err := spelled(inner, names...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // response reports whether the message answers a request.

@@ -93,3 +93,46 @@ func TestSmuggling_results(t *testing.T) {
 	)
 	s.expect(s.client, `{"jsonrpc":"2.0","method":"end"}`)
 }
+
+// TestSmuggling_spelled: a message whose members some readers take for those of JSON-RPC, whatever their case, and an answer that is a request as
+// well, reach nobody.
+func TestSmuggling_spelled(t *testing.T) {
+	t.Parallel()
+	const secret = `{"content":[{"type":"text","text":"hunter2"}]}`
+	s := start(t, nil, guard(), redact())
+	s.write(s.toProxy, callLine("5", "fine"))
+	s.expect(s.server, callLine("5", "fine"))
+	go s.write(s.fromSrv,
+		`{"jsonrpc":"2.0","ID":5,"RESULT":`+secret+`}`,
+		`{"jsonrpc":"2.0","id":5,"re\u017fult":`+secret+`}`,
+		`{"jsonrpc":"2.0","id":5,"method":"x","result":`+secret+`}`,
+		`{"jsonrpc":"2.0","id":5,"method":"x","error":{"code":1,"message":"hunter2"}}`,
+		`[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","Id":5,"Result":`+secret+`}]`,
+		`{"jsonrpc":"2.0","method":"end"}`,
+	)
+	s.expect(s.client, `{"jsonrpc":"2.0","method":"x"}`)
+	s.expect(s.client, `{"jsonrpc":"2.0","method":"end"}`)
+	go s.write(s.toProxy,
+		`{"jsonrpc":"2.0","ID":6,"METHOD":"tools/call","PARAMS":{"name":"say","arguments":{"word":"bad"}}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"ping"}`,
+	)
+	s.expect(s.server, `{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+}
+
+// TestSmuggling_pins: a list of tools cannot get past its pins under an id that a client takes for that of its request.
+func TestSmuggling_pins(t *testing.T) {
+	t.Parallel()
+	pins, err := mcpproxy.OpenPins(filepath.Join(t.TempDir(), "pins.json"), true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, pins)
+	s.write(s.toProxy, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	s.expect(s.server, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	go s.write(s.fromSrv,
+		`{"jsonrpc":"2.0","id":"1","result":{"tools":[{"name":"say","description":"evil"}]}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"Tools":[{"name":"say","description":"evil"}]}}`,
+		`{"jsonrpc":"2.0","method":"end"}`,
+	)
+	s.expect(s.client, `{"jsonrpc":"2.0","method":"end"}`)
+}

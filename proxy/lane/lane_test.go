@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/phases/state"
@@ -373,5 +374,37 @@ func TestBack(t *testing.T) {
 	l.Unlock()
 	if l, change := find(t, set, k, "a b c"); change != lane.Grow || !slices.Equal(l.Fresh, []int{1, 2}) || l.Messages[2][0].Text() != "c" {
 		t.Errorf("%s, fresh are %v, %v", change, l.Fresh, l.Messages)
+	}
+}
+
+// ownThreads notes the threads that are read and written.
+type ownThreads struct {
+	store.Store
+
+	names []string
+}
+
+// Read implements store.Store.
+func (o *ownThreads) Read(ctx context.Context, thread string, q store.Query) (store.Snapshot, error) {
+	o.names = append(o.names, thread)
+	return o.Store.Read(ctx, thread, q)
+}
+
+// TestOwnThreads: no client of a server with the same store can choose a thread in which the proxy keeps what is its own, and delete it.
+func TestOwnThreads(t *testing.T) {
+	t.Parallel()
+	o := &ownThreads{Store: memstore.New()}
+	set := lane.NewSet(lane.Config{Store: o, Now: time.Now, Failed: func(err error) { t.Error(err) }})
+	if _, err := set.Secret(t.Context(), []byte("secret")); err != nil {
+		t.Fatal(err)
+	}
+	set.Stored(t.Context(), &lane.Key{Upstream: "u", Credential: "c"}, "id", func(*lane.Stored) bool { return true })
+	for _, name := range o.names {
+		if utf8.ValidString(name) {
+			t.Errorf("a client can have the thread %q", name)
+		}
+	}
+	if len(o.names) != 2 {
+		t.Errorf("%q", o.names)
 	}
 }

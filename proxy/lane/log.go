@@ -26,8 +26,10 @@ const (
 	indexOrigin = "proxy.origins"
 	indexUsed   = "proxy.used"
 	usedGroup   = "all"
-	own         = "proxy"
 	kindOwn     = "proxy.secret"
+	// own is the store's thread of what is the proxy's, and begins the names of others. Clients of a server with the same store have no such
+	// threads: the name is not valid UTF-8.
+	own = "\xffproxy"
 )
 
 // errStale is a lane that another process has saved since it was read.

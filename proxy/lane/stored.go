@@ -30,7 +30,7 @@ const (
 // upstream and the credential.
 func (s *Set) Stored(ctx context.Context, k *Key, id string, change func(*Stored) bool) {
 	h := wire.HashOf([]byte(k.Upstream), []byte(k.Credential), []byte(id))
-	name := kindStored + "-" + hex.EncodeToString(h[:])
+	name := own + "/" + hex.EncodeToString(h[:])
 	if s.log == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ func (r *Request) Convert(i int) []abi.Message {
 	for j := range it.Blocks {
 		switch b := &it.Blocks[j]; b.Type {
 		case TypeText:
-			m.Content = append(m.Content, abi.Text(String(r.Body, b.Value)))
+			m.Content = append(m.Content, abi.Text(r.Words(b)))
 		case TypeCall:
 			m.ToolCalls = append(m.ToolCalls, abi.ToolCall{ID: b.ID, Name: b.Name, Arguments: r.Arguments(b)})
 		case TypeResult:
@@ -27,7 +28,7 @@ func (r *Request) Convert(i int) []abi.Message {
 				id = fmt.Sprintf("i%d.%d", i, j)
 			}
 			out = append(out, abi.Message{
-				ID: id, Role: abi.RoleTool, ToolCallID: b.ID, Content: []abi.ContentBlock{abi.Text(r.Result(b))},
+				ID: id, Role: abi.RoleTool, ToolCallID: b.ID, Content: []abi.ContentBlock{abi.Text(r.Words(b))},
 			})
 		case TypeThinking:
 			m.Content = append(m.Content, abi.ContentBlock{
@@ -101,25 +102,50 @@ func Value(raw []byte) any {
 	return v
 }
 
-// Result returns the text of a result.
-func (r *Request) Result(b *Block) string {
-	if !b.Value.Exists() {
-		return ""
+// Words returns those of a text, of a document in its place, or of a result.
+func (r *Request) Words(b *Block) string { return r.said(b.Value, 0) }
+
+// Worded is what takes the place of the value of a block whose words are others now, a JSON string.
+func (r *Request) Worded(b *Block, words []byte) []byte {
+	before, after := "", ""
+	switch {
+	case b.Type == TypeText && is(r.Body, b.Value.From, '{'):
+		before, after = `{"type":"text","text":`, `}`
+	case b.Type == TypeResult && String(r.Body, Field(r.Body, b.Span, "type")) == "shell_call_output":
+		before, after = `[{"stdout":`, `,"stderr":"","outcome":{"type":"exit","exit_code":0}}]`
 	}
-	if r.Body[b.Value.From] != '[' {
-		return String(r.Body, b.Value)
-	}
-	var out strings.Builder
-	_ = Array(r.Body, b.Value, func(_ int, at Span) error {
-		if t := Field(r.Body, at, "text"); t.Exists() {
-			if out.Len() > 0 {
-				out.WriteByte('\n')
-			}
-			out.WriteString(String(r.Body, t))
+	return append(append([]byte(before), words...), after...)
+}
+
+// saidDepth is how deep words are looked for in a part.
+const saidDepth = 6
+
+// said are the words of a list of parts, or of one: texts, documents of text, results of searches, and what a shell printed.
+func (r *Request) said(at Span, depth int) string {
+	var out []string
+	add := func(val Span) error {
+		if words := r.said(val, depth+1); words != "" {
+			out = append(out, words)
 		}
 		return nil
-	})
-	return out.String()
+	}
+	switch {
+	case depth == saidDepth || !at.Exists():
+	case r.Body[at.From] == '"':
+		return String(r.Body, at)
+	case r.Body[at.From] == '[':
+		_ = Array(r.Body, at, func(_ int, val Span) error { return add(val) })
+	case r.Body[at.From] == '{':
+		_ = Object(r.Body, at, func(key []byte, _, val Span) error {
+			switch name := string(key); {
+			case slices.Contains([]string{"text", "title", "context", "content", "source", "stdout", "stderr"}, name),
+				name == "data" && String(r.Body, Field(r.Body, at, "type")) == TypeText:
+				return add(val)
+			}
+			return nil
+		})
+	}
+	return strings.Join(out, "\n")
 }
 
 // SystemText returns the system prompt that is no item of the conversation.

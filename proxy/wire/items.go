@@ -1,6 +1,9 @@
 package wire
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // read reads the fields of the object that begins at i: those with a reader by that, and the others by what they are. It returns the
 // end of the object.
@@ -53,7 +56,7 @@ func (r *Request) message(it *Item) (int, error) {
 // block reads a content block of Anthropic.
 func (r *Request) block(i int) (bl Block, end int, err error) {
 	b := r.Body
-	var input, content, text Span
+	var input, content, source, text Span
 	end, err = r.read(i, func(key []byte, name, val Span) {
 		switch string(key) {
 		case "type":
@@ -68,6 +71,8 @@ func (r *Request) block(i int) (bl Block, end int, err error) {
 			input = val
 		case "content":
 			content = val
+		case "source":
+			source = val
 		case "cache_control":
 			if b[val.From] == '{' {
 				bl.Mark = Span{name.From, val.To}
@@ -83,8 +88,13 @@ func (r *Request) block(i int) (bl Block, end int, err error) {
 		bl.Value = content
 	case "redacted_thinking":
 		bl.Type = TypeThinking
+	case "search_result":
+		bl.Type, bl.Value = TypeText, Span{i, end}
 	case "image", "document":
 		bl.Type = TypeMedia
+		if kind := String(b, Field(b, source, "type")); kind == "text" || kind == "content" {
+			bl.Type, bl.Value = TypeText, Span{i, end}
+		}
 	}
 	return bl, end, err
 }
@@ -110,8 +120,8 @@ func (r *Request) chatMessage(it *Item) (int, error) {
 	switch it.Role {
 	case "developer":
 		it.Role = System
-	case Results:
-		it.Plain = false
+	case Results, "function": // the older form
+		it.Role, it.Plain = Results, false
 		it.Blocks = []Block{{Span: Span{it.From, end}, Type: TypeResult, ID: id, Value: it.Content}}
 		return end, nil
 	}
@@ -159,7 +169,7 @@ func (r *Request) part(i int) (bl Block, end int, err error) {
 // responsesItem reads an item of Responses.
 func (r *Request) responsesItem(it *Item) (int, error) {
 	b := r.Body
-	bl := Block{}
+	bl, id := Block{}, ""
 	var args, output, tools Span
 	end, err := r.read(it.From, func(key []byte, _, val Span) {
 		switch string(key) {
@@ -169,6 +179,8 @@ func (r *Request) responsesItem(it *Item) (int, error) {
 			it.Type = String(b, val)
 		case "call_id":
 			bl.ID = String(b, val)
+		case "id":
+			id = String(b, val)
 		case "name":
 			bl.Name = String(b, val)
 		case "arguments", "input":
@@ -196,6 +208,9 @@ func (r *Request) responsesItem(it *Item) (int, error) {
 	case it.Type == "reasoning":
 		bl.Type, it.Role = TypeThinking, Assistant
 	case strings.HasSuffix(it.Type, "_call"):
+		if it.Type == shellCall {
+			bl.ID = cmp.Or(bl.ID, id)
+		}
 		bl.Type, it.Role, bl.Server = it.Type, Assistant, bl.ID == ""
 		if bl.ID != "" {
 			bl.Type = TypeCall

@@ -277,20 +277,22 @@ func (r *Request) fixed() {
 	}
 }
 
-// Integrity reports whether the body carries a client's integrity value.
+// Integrity reports whether the body carries the integrity value of Claude Code: its first system block begins with it. What follows may be a
+// project's words.
 func (r *Request) Integrity() bool {
-	system := r.Top["system"].Of(r.Body)
-	if len(system) > 4096 {
-		system = system[:4096]
+	first := r.Top["system"]
+	if first.Exists() && r.Body[first.From] == '[' {
+		first = Span{}
+		_ = Array(r.Body, r.Top["system"], func(i int, val Span) error {
+			if i == 0 {
+				first = Field(r.Body, val, "text")
+			}
+			return nil
+		})
 	}
-	_, rest, found := bytes.Cut(system, []byte("x-anthropic-billing-header:"))
-	if !found {
-		return false
-	}
-	if end := bytes.IndexByte(rest, '"'); end >= 0 {
-		rest = rest[:end]
-	}
-	return bytes.Contains(rest, []byte("cch="))
+	rest, found := strings.CutPrefix(String(r.Body, first), "x-anthropic-billing-header:")
+	line, _, _ := strings.Cut(rest, "\n")
+	return found && strings.Contains(line, "cch=")
 }
 
 // Marks counts cache markers of the whole body.

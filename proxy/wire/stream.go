@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -251,10 +252,8 @@ func (g *building) assemble() {
 		if len(g.args) == 0 {
 			g.args = []byte("{}")
 		}
-		if end, err := value(g.args, 0); err == nil && space(g.args, end) == len(g.args) {
+		if json.Valid(g.args) { // else the input stays as it began, empty
 			set("input", g.args)
-		} else {
-			g.lost = true
 		}
 	}
 	if len(g.cites) > 0 {
@@ -338,6 +337,9 @@ func arguments(b []byte, at Span) []byte {
 	return []byte(String(b, at))
 }
 
+// shellCall is a call that Codex executes by its id where it has no call_id.
+const shellCall = "local_shell_call"
+
 // ResponsesOut reads an output item of Responses.
 func ResponsesOut(index int, item []byte) Out {
 	o := Out{Index: index, Type: Text(item, "type"), ID: Text(item, "call_id"), Name: Text(item, "name"), Raw: item}
@@ -355,6 +357,9 @@ func ResponsesOut(index int, item []byte) Out {
 			return nil
 		})
 	default:
+		if o.Type == shellCall {
+			o.ID = cmp.Or(o.ID, Text(item, "id"))
+		}
 		if o.Item = strings.HasSuffix(o.Type, "_call") && o.ID != ""; o.Item {
 			o.Type, o.Name, o.Args = TypeCall, cmp.Or(o.Name, strings.TrimSuffix(o.Type, "_call")), item
 		}

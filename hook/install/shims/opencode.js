@@ -12,10 +12,16 @@ export const Mortise = async ({ directory }) => ({
     }
   },
   "tool.execute.after": async (input, output) => {
+    // The result of an MCP server's tool is a list of parts.
+    const parts = typeof output.output === "string" || !Array.isArray(output.content) ? null : output.content;
+    const said = (p) => (p.type === "resource" ? p.resource?.text : p.text);
     const a = await ask("tool.execute.after", {
-      session_id: input.sessionID, cwd: directory, call: input.callID, tool: input.tool, response: output.output,
+      session_id: input.sessionID, cwd: directory, call: input.callID, tool: input.tool,
+      response: parts ? parts.map(said).filter(Boolean).join("\n") : output.output,
     });
-    if (typeof a.output === "string") output.output = a.output;
+    if (typeof a.output !== "string") return;
+    if (parts) output.content = [{ type: "text", text: a.output }, ...parts.filter((p) => !said(p))];
+    else output.output = a.output;
   },
   "chat.message": async (input, output) => {
     const prompt = (output.parts ?? []).map((p) => p.text ?? "").join("\n");
