@@ -17,10 +17,17 @@ func TestPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][4]string{
-		{"claude", "Read", "/w/../etc//shadow", "/etc/shadow"}, {"claude", "Read", "../etc/./shadow", "/etc/shadow"},
-		{"claude", "Read", "~/.ssh/id", home + "/.ssh/id"}, {"claude", "Read", "~/../x", home + "/../x"}, {"claude", "Read", "~", home},
-		{"claude", "Read", "~other/x", "~other/x"}, {"claude", "Read", "a~/x", "/w/a~/x"}, {"claude", "Read", "@app/x", "/w/@app/x"},
-		{"pi", "read", "@/etc/shadow", "/etc/shadow"}, {"pi", "read", "@~/.ssh/id", home + "/.ssh/id"}, {"pi", "read", "@@x", "/w/@x"},
+		{"claude", "Read", "/w/../etc//shadow", "/etc/shadow"},
+		{"claude", "Read", "../etc/./shadow", "/etc/shadow"},
+		{"claude", "Read", "~/.ssh/id", home + "/.ssh/id"},
+		{"claude", "Read", "~/../x", home + "/../x"},
+		{"claude", "Read", "~", home},
+		{"claude", "Read", "~other/x", "~other/x"},
+		{"claude", "Read", "a~/x", "/w/a~/x"},
+		{"claude", "Read", "@app/x", "/w/@app/x"},
+		{"pi", "read", "@/etc/shadow", "/etc/shadow"},
+		{"pi", "read", "@~/.ssh/id", home + "/.ssh/id"},
+		{"pi", "read", "@@x", "/w/@x"},
 		{"pi", "read", "/My\u00a0Documents/x", "/My Documents/x"},
 	} {
 		d, err := hook.DialectOf(c[0])

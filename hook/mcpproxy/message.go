@@ -93,7 +93,8 @@ func read(data []byte) (*message, error) {
 		m.id = string(s.of(data))
 		m.key = keyOf(s.of(data))
 	}
-	return m, m.clear()
+	err = m.clear()
+	return m, err
 }
 
 // clear returns an error for a message that is a request and an answer, and for the keys of a call or a list of tools.

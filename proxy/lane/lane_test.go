@@ -385,9 +385,9 @@ type ownThreads struct {
 }
 
 // Read implements store.Store.
-func (o *ownThreads) Read(ctx context.Context, thread string, q store.Query) (store.Snapshot, error) {
-	o.names = append(o.names, thread)
-	return o.Store.Read(ctx, thread, q)
+func (o *ownThreads) Read(ctx context.Context, id string, q store.Query) (store.Snapshot, error) {
+	o.names = append(o.names, id)
+	return o.Store.Read(ctx, id, q)
 }
 
 // TestOwnThreads: no client of a server with the same store can choose a thread in which the proxy keeps what is its own, and delete it.

@@ -123,24 +123,26 @@ const saidDepth = 6
 // said are the words of a list of parts, or of one: texts, documents of text, results of searches, and what a shell printed.
 func (r *Request) said(at Span, depth int) string {
 	var out []string
-	add := func(val Span) error {
+	add := func(val Span) {
 		if words := r.said(val, depth+1); words != "" {
 			out = append(out, words)
 		}
-		return nil
 	}
 	switch {
 	case depth == saidDepth || !at.Exists():
 	case r.Body[at.From] == '"':
 		return String(r.Body, at)
 	case r.Body[at.From] == '[':
-		_ = Array(r.Body, at, func(_ int, val Span) error { return add(val) })
+		_ = Array(r.Body, at, func(_ int, val Span) error {
+			add(val)
+			return nil
+		})
 	case r.Body[at.From] == '{':
 		_ = Object(r.Body, at, func(key []byte, _, val Span) error {
 			switch name := string(key); {
 			case slices.Contains([]string{"text", "title", "context", "content", "source", "stdout", "stderr"}, name),
 				name == "data" && String(r.Body, Field(r.Body, at, "type")) == TypeText:
-				return add(val)
+				add(val)
 			}
 			return nil
 		})
