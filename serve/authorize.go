@@ -34,7 +34,7 @@ func (s *Server) authorize(c huma.Context, next func(huma.Context)) {
 	scope := scopeOf(op)
 	token, p := s.permit(r, scope)
 	if p == nil && scope != "" {
-		p = checkContent(r, op)
+		p = checkType(r, op)
 	}
 	if p != nil {
 		p.write(w)
@@ -70,9 +70,9 @@ func tooMany(seconds int) *Problem {
 	return problem(http.StatusTooManyRequests, "too many requests", "wait "+strconv.Itoa(seconds)+" s").later(seconds)
 }
 
-// checkContent refuses bodies of another type than the operation takes: a web page could send
+// checkType refuses bodies of another type than the operation takes: a web page could send
 // them without asking.
-func checkContent(r *http.Request, op *huma.Operation) *Problem {
+func checkType(r *http.Request, op *huma.Operation) *Problem {
 	if op.RequestBody == nil {
 		if r.ContentLength != 0 {
 			return problem(http.StatusBadRequest, "the request has a body", "send it without one").about("body")

@@ -70,7 +70,7 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
 }
 
 // humaProblem makes a Problem of an error that huma made of a request.
-func humaProblem(e *huma.ErrorModel) *Problem {
+func (s *Server) humaProblem(e *huma.ErrorModel) *Problem {
 	p := problem(e.Status, e.Detail, "")
 	if e.Status >= http.StatusInternalServerError {
 		return problem(e.Status, "the server failed", "see its log")
@@ -78,15 +78,24 @@ func humaProblem(e *huma.ErrorModel) *Problem {
 	if len(e.Errors) == 0 {
 		return p
 	}
-	first := e.Errors[0]
-	p.Detail, p.Field = first.Message, first.Location
+	return s.rules.problem(e.Status, e.Errors[0])
+}
+
+// problem makes a Problem of what huma says about a part of a request.
+func (r *rules) problem(status int, d *huma.ErrorDetail) *Problem {
+	p := problem(status, d.Message, "").about(d.Location)
 	switch {
-	case strings.HasPrefix(first.Message, "expected value to match exactly one schema") && strings.HasSuffix(first.Location, "input"):
+	case strings.HasPrefix(d.Message, "expected value to match exactly one schema") && strings.HasSuffix(d.Location, "input"):
+		if list, ok := d.Value.([]any); ok {
+			if inner := r.wrong(r.messages, d.Location, list); inner != nil {
+				return r.problem(status, inner)
+			}
+		}
 		p.Detail = "the input is neither a text that is not empty, nor a list of messages"
 		p.Hint = `write "input": "TEXT", or "input": [{"role": "user", "content": [{"type": "text", "text": "TEXT"}]}]`
-	case strings.HasPrefix(first.Message, "json:"): // it has names of types
+	case strings.HasPrefix(d.Message, "json:"): // it has names of types
 		p.Detail = "the body does not fit its schema"
-	case strings.HasPrefix(first.Message, "unexpected property"), strings.HasPrefix(first.Message, "unknown query parameter"):
+	case strings.HasPrefix(d.Message, "unexpected property"), strings.HasPrefix(d.Message, "unknown query parameter"):
 		p.Status, p.Title = http.StatusBadRequest, http.StatusText(http.StatusBadRequest)
 		p.Hint = "GET /openapi.json lists what the request may have"
 	}

@@ -18,6 +18,7 @@ type Server struct {
 	cfg     Config // without what access has
 	access  atomic.Pointer[access]
 	rate    *limiter
+	rules   *rules
 	changes changes
 	started time.Time
 	public  http.Handler
@@ -42,7 +43,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, rate: newLimiter(cfg.Limits), started: cfg.Now(),
+		cfg: cfg, rate: newLimiter(cfg.Limits), rules: newRules(), started: cfg.Now(),
 		draining: make(chan struct{}), streams: map[uint64]context.CancelCauseFunc{},
 	}
 	s.access.Store(accessOf(&cfg))
@@ -101,7 +102,7 @@ func (s *Server) document() huma.Config {
 			if !ok {
 				return v, nil
 			}
-			p := humaProblem(e)
+			p := s.humaProblem(e)
 			if o, ok := c.(*override); ok {
 				o.status = p.Status
 			}

@@ -61,7 +61,7 @@ type inputMessage struct {
 // Schema implements huma.SchemaProvider.
 func (input) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		OneOf:    []*huma.Schema{{Type: huma.TypeString, MinLength: new(1)}, r.Schema(reflect.TypeFor[[]inputMessage](), true, "")},
+		OneOf:    []*huma.Schema{{Type: huma.TypeString, Pattern: `\S`}, r.Schema(reflect.TypeFor[[]inputMessage](), true, "")},
 		Examples: []any{"What is in this folder?"},
 	}
 }
@@ -226,6 +226,11 @@ func (s *Server) request(ctx context.Context, in *submitInput) (mailbox.Request,
 		return r, problem(http.StatusUnprocessableEntity, "a run in the foreground begins at once", "use mode background").about("body.not_before")
 	case len(input) == 0 && len(b.Decisions) == 0:
 		return r, problem(http.StatusUnprocessableEntity, "the request brings nothing", "give it an input, or decisions").about("body.input")
+	}
+	for i := range input {
+		if err := checkContent(&input[i], fmt.Sprintf("body.input[%d]", i)); err != nil {
+			return r, err
+		}
 	}
 	if r.Thread == "" && key != "" {
 		r.Thread = "t-" + hashed("thread", b.Tenant, key)

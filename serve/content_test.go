@@ -1,0 +1,53 @@
+package serve_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestInput_content: a block that no model can be sent is refused when it comes, with the name of the element and of the
+// field: in the log it would fail each later run of the thread.
+func TestInput_content(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{idle: true})
+	message := func(role, blocks string) string { return `{"role":"` + role + `","content":[` + blocks + `]}` }
+	fine := `{"type":"text","text":"say hi"}`
+	for input, want := range map[string]string{
+		message("user", fine+`,{"type":"video","url":"https://a.example/v"}`):      "input[0].content[1].type",
+		message("user", `{"type":"audio","data":"AAAA","media_type":"audio/wav"}`): "input[0].content[0].type",
+		message("user", `{"type":"thinking","text":"hm"}`):                         "input[0].content[0].type",
+		message("user", `{"type":"image"}`):                                        "input[0].content[0].data",
+		message("user", `{"type":"image","data":"AAAA"}`):                          "input[0].content[0].media_type",
+		message("user", `{"type":"image","data":"%%","media_type":"image/png"}`):   "input[0].content[0].data",
+		message("user", `{"type":"document","title":"a"}`):                         "input[0].content[0].data",
+		message("user", fine) + "," + message("user", `{"type":"text"}`):           "input[1].content[0].text",
+		message("user", `{"type":"text","text":" \n"}`):                            "input[0].content[0].text",
+		message("system", fine+`,{"type":"image","url":"https://a.example/i"}`):    "input[0].content[1].type",
+		message("king", fine):                        "input[0].role",
+		message("user", fine) + ",null":              "input[1]",
+		`{"role":"user","content":"say hi"}`:         "input[0].content",
+		`{"role":"user","content":[]}`:               "input[0].content",
+		message("user", `{"type":"text","text":1}`):  "input[0].content[0].text",
+		message("user", fine) + `,{"content":["a"]}`: "input[1].content[0]",
+	} {
+		p := w.refused(http.StatusUnprocessableEntity, http.MethodPost, "/v1/threads/t/runs", `{"input":[`+input+`]}`)
+		if p.Field != "body."+want {
+			t.Errorf("%s: %+v, want %s", input, p, want)
+		}
+	}
+	if p := w.refused(http.StatusUnprocessableEntity, http.MethodPost, "/v1/runs", say(" ")); p.Field != "body.input" || !strings.Contains(p.Detail, "not empty") {
+		t.Errorf("a blank text: %+v", p)
+	}
+	if p := w.refused(http.StatusUnprocessableEntity, http.MethodPost, "/v1/ag-ui",
+		`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":[{"type":"video","source":{"type":"url","value":"https://a.example/v"}}]}]}`); p.Field != "body.messages[0].content[0].type" {
+		t.Errorf("of AG-UI: %+v", p)
+	}
+	for i, block := range []string{
+		fine, `{"type":"image","url":"https://a.example/i"}`, `{"type":"image","data":"AAAA","media_type":"image/png"}`, `{"type":"image","data":"data:image/png;base64,AAAA"}`,
+		`{"type":"document","data":"AAAA"}`, `{"type":"document","url":"https://a.example/d"}`,
+	} {
+		w.submit(fmt.Sprintf("/v1/threads/fine-%d/runs", i), `{"input":[`+message("user", block)+`]}`)
+	}
+}
