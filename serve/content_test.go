@@ -51,3 +51,21 @@ func TestInput_content(t *testing.T) {
 		w.submit(fmt.Sprintf("/v1/threads/fine-%d/runs", i), `{"input":[`+message("user", block)+`]}`)
 	}
 }
+
+// TestDecision_noResult: a decision that is to be the result of a call has one.
+func TestDecision_noResult(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	run := w.submit("/v1/threads/t/runs", say("ask")).Run
+	w.follow(run, "").until("run_waiting")
+	for _, more := range []string{"", `,"result":null`} {
+		body := `"decisions":[{"target":"x","action":"deny"},{"target":"ticket","action":"result"` + more + `}]`
+		for path, body := range map[string]string{"/v1/runs/" + run + "/decisions": "{" + body + "}", "/v1/threads/t/runs": say("say hi", body)} {
+			if p := w.refused(http.StatusUnprocessableEntity, http.MethodPost, path, body); p.Field != "body.decisions[1].result" {
+				t.Errorf("%s: %+v", path, p)
+			}
+		}
+	}
+	w.want(http.StatusOK, http.MethodPost, "/v1/runs/"+run+"/decisions", `{"decisions":[{"target":"ticket","action":"result","result":false}]}`)
+	w.follow(run, "").until("settled")
+}

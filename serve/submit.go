@@ -227,6 +227,9 @@ func (s *Server) request(ctx context.Context, in *submitInput) (mailbox.Request,
 	case len(input) == 0 && len(b.Decisions) == 0:
 		return r, problem(http.StatusUnprocessableEntity, "the request brings nothing", "give it an input, or decisions").about("body.input")
 	}
+	if err := checkDecisions(b.Decisions); err != nil {
+		return r, err
+	}
 	for i := range input {
 		if err := checkContent(&input[i], fmt.Sprintf("body.input[%d]", i)); err != nil {
 			return r, err
