@@ -69,3 +69,29 @@ func TestDecision_noResult(t *testing.T) {
 	w.want(http.StatusOK, http.MethodPost, "/v1/runs/"+run+"/decisions", `{"decisions":[{"target":"ticket","action":"result","result":false}]}`)
 	w.follow(run, "").until("settled")
 }
+
+// TestNames: a name of a field has the case of the document, and comes once. What clients keep may have any names, once.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{idle: true})
+	text := `{"type":"text","text":"say hi"}`
+	for body, want := range map[string]string{
+		`{"Input":"say hi"}`:                                   "Input",
+		`{"input":"say hi","input":"say no"}`:                  "input",
+		`{"input":"say hi","Input":"say no"}`:                  "Input",
+		`{"input":"say hi","\u0069nput":"say no"}`:             "input",
+		`{"input":"say hi","unknown":1}`:                       "unknown",
+		`{"input":[{"Role":"user","content":[` + text + `]}]}`: "input[0].Role",
+		`{"input":[{"role":"user","content":[` + text + `,{"type":"text","text":"a","TEXT":"b"}]}]}`:         "input[0].content[1].TEXT",
+		`{"input":[{"role":"user","content":[{"type":"text","text":"a","x":1}]}]}`:                           "input[0].content[0].x",
+		say("say hi", `"decisions":[{"target":"t","action":"result","result":{"A":[{"b":1,"c":2,"b":1}]}}]`): "decisions[0].result",
+	} {
+		if p := w.refused(http.StatusBadRequest, http.MethodPost, "/v1/threads/t/runs", body); p.Field != "body."+want {
+			t.Errorf("%s: %+v, want %s", body, p, want)
+		}
+	}
+	w.submit("/v1/threads/t/runs", say("say hi"))
+	w.want(http.StatusOK, http.MethodPatch, "/v1/threads/t", `{"metadata":{"A":1,"a":{"Title":2,"title":3}}}`)
+	w.refused(http.StatusBadRequest, http.MethodPatch, "/v1/threads/t", `{"Title":"x"}`)
+	w.refused(http.StatusBadRequest, http.MethodPost, "/v1/ag-ui", `{"threadId":"u","runid":"r","messages":[]}`)
+}

@@ -84,6 +84,10 @@ func (s *Server) humaProblem(e *huma.ErrorModel) *Problem {
 // problem makes a Problem of what huma says about a part of a request.
 func (r *rules) problem(status int, d *huma.ErrorDetail) *Problem {
 	p := problem(status, d.Message, "").about(d.Location)
+	if place, ok := strings.CutPrefix(d.Message, beforePlace); ok {
+		p = problem(http.StatusBadRequest, "a field is there twice, or its name is in another case", "GET /openapi.json lists what the request may have")
+		return p.about(place)
+	}
 	switch {
 	case strings.HasPrefix(d.Message, "expected value to match exactly one schema") && strings.HasSuffix(d.Location, "input"):
 		if list, ok := d.Value.([]any); ok {

@@ -95,7 +95,7 @@ func (s *Server) document() huma.Config {
 	}
 	return huma.Config{
 		OpenAPI: doc, OpenAPIPath: "/openapi", DefaultFormat: "application/json",
-		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		Formats:                      map[string]huma.Format{"application/json": strictJSON(), "json": strictJSON()},
 		RejectUnknownQueryParameters: true,
 		Transformers: []huma.Transformer{func(c huma.Context, _ string, v any) (any, error) {
 			e, ok := v.(*huma.ErrorModel)
