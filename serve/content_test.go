@@ -95,3 +95,43 @@ func TestNames(t *testing.T) {
 	w.refused(http.StatusBadRequest, http.MethodPatch, "/v1/threads/t", `{"Title":"x"}`)
 	w.refused(http.StatusBadRequest, http.MethodPost, "/v1/ag-ui", `{"threadId":"u","runid":"r","messages":[]}`)
 }
+
+// TestBatch_malformed: a malformed request of a batch is refused by itself, and the answer has its thread.
+func TestBatch_malformed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{idle: true})
+	items := []string{
+		`{"thread_id":"fine","run":{"input":"say hi"}}`,
+		`{"thread_id":"empty","run":{"input":""}}`,
+		`{"thread_id":"video","run":{"input":[{"role":"user","content":[{"type":"video"}]}]}}`,
+		`{"thread_id":"none"}`,
+		`{"thread_id":"more","run":{"input":"say hi","x":1}}`,
+		`{"thread_id":"case","run":{"Input":"say hi"}}`,
+		`{"thread_id":"twice","run":{"input":"say hi","input":"say hi"}}`,
+		`{"thread_id":"type","run":{"input":"say hi","priority":"high"}}`,
+		`{"thread_id":"agent","run":{"input":"say hi","agent":"nobody"}}`,
+		`null`,
+		`{"thread_id":"fine","run":{"input":"say more"}}`,
+	}
+	want := []string{
+		"", "422 .run.input", "422 .run.input[0].content[0].type", "422 ", "400 .run.x", "400 .run.Input", "400 .run.input", "422 .run.priority", "422 .run.agent", "422 ", "",
+	}
+	var out struct {
+		Runs []struct {
+			ids
+
+			Error *problem
+		}
+	}
+	w.want(http.StatusAccepted, http.MethodPost, "/v1/runs/batch", `{"runs":[`+strings.Join(items, ",")+`]}`).decode(t, &out)
+	for i, r := range out.Runs {
+		got := ""
+		if r.Error != nil {
+			got = fmt.Sprint(r.Error.Status, " ", strings.TrimPrefix(r.Error.Field, fmt.Sprintf("body.runs[%d]", i)))
+		}
+		if got != want[i] || (r.Run != "") != (got == "") || !strings.Contains(items[i], r.Thread) || r.Thread == "" && items[i] != "null" {
+			t.Errorf("%s: %+v %+v, want %q", items[i], r.ids, r.Error, want[i])
+		}
+	}
+	w.refused(http.StatusBadRequest, http.MethodPost, "/v1/runs/batch", `{"Runs":[`+items[0]+`]}`)
+}

@@ -9,12 +9,14 @@ import (
 // rules are schemas for what a route checks itself. They do not change.
 type rules struct {
 	registry huma.Registry
-	messages *huma.Schema
+	// messages is an input, run one of a batch.
+	messages, run *huma.Schema
 }
 
 func newRules() *rules {
 	r := &rules{registry: huma.NewMapRegistry("#/components/schemas/", schemaName)}
 	r.messages = r.registry.Schema(reflect.TypeFor[[]inputMessage](), true, "")
+	r.run = r.registry.Schema(reflect.TypeFor[batchRun](), true, "")
 	return r
 }
 
