@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,7 +133,7 @@ func (s *Server) failure(ctx context.Context, err error) error {
 	case errors.Is(err, mailbox.ErrRefused):
 		return problem(http.StatusConflict, "the run waits for no such decision", "it was decided before, or never asked for; GET the run to see what it waits for")
 	case errors.Is(err, mailbox.ErrInvalid):
-		return problem(http.StatusUnprocessableEntity, "the request does not fit its thread or run", "the run may have ended, or the thread belongs to another tenant")
+		return invalid(err)
 	case errors.Is(err, mailbox.ErrShutdown):
 		return draining()
 	case ctx.Err() != nil:
@@ -146,6 +147,12 @@ func (s *Server) failure(ctx context.Context, err error) error {
 		hint = "try again with the same idempotency key; the store did not confirm the change, which may have been made"
 	}
 	return problem(http.StatusServiceUnavailable, "the store does not respond", hint).later(5)
+}
+
+// invalid has the mailbox's own words, which are about what the request has.
+func invalid(err error) *Problem {
+	_, why, _ := strings.Cut(err.Error(), mailbox.ErrInvalid.Error()+": ")
+	return problem(http.StatusUnprocessableEntity, cmp.Or(why, "the request does not fit its thread or run"), "")
 }
 
 func draining() *Problem {
