@@ -25,6 +25,11 @@ func TestLists(t *testing.T) {
 		if i == 0 {
 			w.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/runs?after=x", "")
 			w.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/runs?status=lost", "")
+			for _, path := range []string{"/v1/runs?wait=lost", "/v1/threads?wait=lost"} {
+				if p := w.refused(http.StatusUnprocessableEntity, http.MethodGet, path, ""); p.Field != "query.wait" || !strings.Contains(p.Detail, "tool_permission, user_input") {
+					t.Errorf("%s: %+v", path, p)
+				}
+			}
 			w.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/runs?since=yesterday", "")
 		}
 	}

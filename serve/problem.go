@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -27,6 +28,7 @@ type Problem struct {
 	Field  string `json:"field,omitempty" doc:"Which part of the request it is about." example:"body.agent"`
 
 	retryAfter int
+	allow      string // the methods that a route takes
 }
 
 func problem(status int, detail, hint string) *Problem {
@@ -52,6 +54,9 @@ func (p *Problem) GetHeaders() http.Header {
 	h := http.Header{}
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
+	}
+	if p.allow != "" {
+		h.Set("Allow", p.allow)
 	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="mortise"`)
@@ -159,6 +164,15 @@ func draining() *Problem {
 	return problem(http.StatusServiceUnavailable, "the server is shutting down", "try again, at another server if there is one").later(5)
 }
 
-func notFound(what string) *Problem {
-	return problem(http.StatusNotFound, "there is no such "+what, "")
+// notFound names an object that is missing.
+func notFound(what, id string) *Problem {
+	return problem(http.StatusNotFound, fmt.Sprintf("there is no %s %.260q", what, id), "")
+}
+
+// failureOf is failure for a request about an object, which may be missing.
+func (s *Server) failureOf(ctx context.Context, err error, what, id string) error {
+	if errors.Is(err, mailbox.ErrNotFound) {
+		return notFound(what, id)
+	}
+	return s.failure(ctx, err)
 }

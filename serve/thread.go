@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -56,7 +57,7 @@ func (s *Server) head(ctx context.Context, id string) (mailbox.Thread, error) {
 		return h, s.failure(ctx, err)
 	}
 	if h.Seq == 0 {
-		return h, notFound("thread")
+		return h, notFound("thread", id)
 	}
 	s.outage.Store(false)
 	return h, nil
@@ -100,11 +101,8 @@ func (s *Server) describe(ctx context.Context, in *describeInput) (*threadOutput
 		d.Metadata = data
 	}
 	h, err := s.box().Describe(ctx, in.Thread, d)
-	if errors.Is(err, mailbox.ErrNotFound) {
-		return nil, notFound("thread")
-	}
 	if err != nil {
-		return nil, s.failure(ctx, err)
+		return nil, s.failureOf(ctx, err, "thread", in.Thread)
 	}
 	return &threadOutput{Body: viewOf(&h)}, nil
 }
@@ -113,12 +111,10 @@ func (s *Server) describe(ctx context.Context, in *describeInput) (*threadOutput
 func (s *Server) deleteThread(ctx context.Context, in *threadInput) (*struct{}, error) {
 	_, err := s.box().Delete(ctx, in.Thread)
 	switch {
-	case errors.Is(err, mailbox.ErrNotFound):
-		return nil, notFound("thread")
 	case errors.Is(err, mailbox.ErrBusy):
 		return nil, problem(http.StatusConflict, "a run of the thread, or of one below it, is under way", "cancel or interrupt it, and delete the thread when it has ended")
 	case err != nil:
-		return nil, s.failure(ctx, err)
+		return nil, s.failureOf(ctx, err, "thread", in.Thread)
 	}
 	return nil, nil //nolint:nilnil // no content
 }
@@ -242,13 +238,13 @@ func (s *Server) decided(ctx context.Context, in *decidedInput) (*decidedOutput,
 		case err != nil:
 			return nil, s.failure(ctx, err)
 		case ok && run.Thread != in.Thread:
-			return nil, notFound("run in this thread")
+			return nil, problem(http.StatusNotFound, fmt.Sprintf("this thread has no run %.260q", in.Run), "")
 		}
 		id = in.Run // of the mailbox, or of the proxy
 	}
 	r, err := s.cfg.Records.In(ctx, in.Thread, id)
 	if errors.Is(err, thread.ErrNoRecord) {
-		return nil, notFound("record of this run")
+		return nil, notFound("record of run", id)
 	}
 	if err != nil {
 		return nil, s.failure(ctx, err)
