@@ -93,6 +93,7 @@ func TestNames(t *testing.T) {
 	w.submit("/v1/threads/t/runs", say("say hi"))
 	w.want(http.StatusOK, http.MethodPatch, "/v1/threads/t", `{"metadata":{"A":1,"a":{"Title":2,"title":3}}}`)
 	w.refused(http.StatusBadRequest, http.MethodPatch, "/v1/threads/t", `{"Title":"x"}`)
+	w.refused(http.StatusBadRequest, http.MethodPatch, "/v1/threads/t", `{"metadata":{"a":{"b":1,"b":2}}}`)
 	w.refused(http.StatusBadRequest, http.MethodPost, "/v1/ag-ui", `{"threadId":"u","runid":"r","messages":[]}`)
 }
 

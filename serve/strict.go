@@ -39,6 +39,7 @@ func strict(data []byte, at wire.Span, t reflect.Type, path string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	known := fieldsOf(t)
 	switch {
 	case t == reflect.TypeFor[json.RawMessage](): // its reader checks it
 		return nil
@@ -46,8 +47,8 @@ func strict(data []byte, at wire.Span, t reflect.Type, path string) error {
 		return wire.Array(data, at, func(i int, val wire.Span) error {
 			return strict(data, val, t.Elem(), fmt.Sprintf("%s[%d]", path, i))
 		})
-	case t.Kind() == reflect.Struct && data[at.From] == '{':
-		seen, known := map[string]bool{}, fieldsOf(t)
+	case len(known) > 0 && data[at.From] == '{':
+		seen := map[string]bool{}
 		return wire.Object(data, at, func(key []byte, _, val wire.Span) error {
 			name, place := string(key), path+"."+string(key)
 			if seen[name] || other(known, name) {
@@ -67,6 +68,9 @@ func strict(data []byte, at wire.Span, t reflect.Type, path string) error {
 
 // fieldsOf are the types of a struct's fields, by their names in JSON.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
 	out := map[string]reflect.Type{}
 	for f := range t.Fields() {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {

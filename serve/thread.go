@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/mailbox"
@@ -86,15 +89,34 @@ func viewOf(h *mailbox.Thread) threadView {
 type describeInput struct {
 	Thread string `path:"thread" maxLength:"256"`
 	Body   struct {
-		Title    *string        `json:"title,omitempty" maxLength:"1000"`
-		Metadata map[string]any `json:"metadata,omitempty" doc:"Replaces all of the metadata."`
+		Title    change[string]         `json:"title,omitzero" maxLength:"1000" doc:"Null empties it."`
+		Metadata change[map[string]any] `json:"metadata,omitzero" doc:"Replaces all of the metadata. Null empties it."`
 	}
 }
 
+// change is a new value of a field, of which null is the empty one. It has none where the request has no such field.
+type change[T any] struct{ to *T }
+
+// Schema implements huma.SchemaProvider.
+func (change[T]) Schema(r huma.Registry) *huma.Schema {
+	s := *r.Schema(reflect.TypeFor[T](), true, "")
+	s.Nullable = true
+	return &s
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *change[T]) UnmarshalJSON(data []byte) error {
+	c.to = new(T)
+	return json.Unmarshal(data, c.to) //nolint:wrapcheck // the schema was checked before
+}
+
 func (s *Server) describe(ctx context.Context, in *describeInput) (*threadOutput, error) {
-	d := mailbox.Description{Title: in.Body.Title}
-	if in.Body.Metadata != nil {
-		data, err := json.Marshal(in.Body.Metadata)
+	d := mailbox.Description{Title: in.Body.Title.to}
+	if to := in.Body.Metadata.to; to != nil {
+		if *to == nil {
+			*to = map[string]any{}
+		}
+		data, err := json.Marshal(*to)
 		if err != nil {
 			return nil, s.failure(ctx, err)
 		}
