@@ -296,7 +296,7 @@ func TestAGUI_refuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	for body, want := range map[string]string{
-		runInput("t", "r", "say hi", `"tools":[{"name":"x","description":"y"}]`):                                                         "body.tools",
+		`{"threadId":"t","runId":"r","messages":[],"tools":[{"name":"x","description":"y"}]}`:                                            "body.tools",
 		`{"threadId":"t","runId":"r","messages":[]}`:                                                                                     "body.messages",
 		`{"threadId":"t","runId":"r","messages":[{"id":"a","role":"assistant","content":"hi"}]}`:                                         "body.messages",
 		`{"threadId":"t","runId":"r","messages":[{"id":"a","role":"user","content":[{"type":"image"}]}]}`:                                "body.messages[0].content",

@@ -148,6 +148,9 @@ func (s *Server) newMessages(ctx context.Context, b *aguiRequest, head mailbox.T
 		if err != nil {
 			return nil, problem(http.StatusUnprocessableEntity, err.Error(), "use texts, and media by data or url").about(fmt.Sprintf("body.messages[%d].content", first+i))
 		}
+		if err := checkContent(&v, fmt.Sprintf("body.messages[%d]", first+i)); err != nil {
+			return nil, err
+		}
 		out = append(out, v)
 	}
 	if text := b.context(); text != "" && len(out) > 0 {

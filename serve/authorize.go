@@ -32,47 +32,47 @@ func (s *Server) authorize(c huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(c)
 	op := c.Operation()
 	scope := scopeOf(op)
-	token, p := s.permit(r, scope)
+	who, p := s.permit(r, scope)
 	if p == nil && scope != "" {
-		p = checkContent(r, op)
+		p = checkType(r, op)
 	}
 	if p != nil {
 		p.write(w)
 		return
 	}
-	next(&override{humaContext: huma.WithValue(c, callerKey{}, token)})
+	next(&override{humaContext: huma.WithValue(c, callerKey{}, who)})
 }
 
-// permit returns the name of the token of a request that may use a scope. The empty scope is
-// everybody's.
-func (s *Server) permit(r *http.Request, scope string) (caller string, p *Problem) {
-	caller = peer(r)
-	if a := accessIn(r.Context()); scope != "" && !a.open() {
+// permit returns who sent a request that may use a scope. The empty scope is everybody's.
+func (s *Server) permit(r *http.Request, scope string) (who caller, p *Problem) {
+	a := accessIn(r.Context())
+	who = caller{name: peer(r), operates: a.open()}
+	if scope != "" && !a.open() {
 		token := a.keys.find(bearer(r.Header))
 		switch {
 		case token == nil:
-			if wait := s.rate.take("unknown " + caller); wait > 0 {
-				return "", tooMany(wait)
+			if wait := s.rate.take("unknown " + who.name); wait > 0 {
+				return who, tooMany(wait)
 			}
-			return "", problem(http.StatusUnauthorized, "the request has no valid token", "send the header Authorization: Bearer TOKEN")
+			return who, problem(http.StatusUnauthorized, "the request has no valid token", "send the header Authorization: Bearer TOKEN")
 		case !token.allows(scope):
-			return "", problem(http.StatusForbidden, "the token does not have the scope "+scope, "use a token with that scope")
+			return who, problem(http.StatusForbidden, "the token does not have the scope "+scope, "use a token with that scope")
 		}
-		caller = token.Name
+		who = caller{name: token.Name, operates: token.allows(ScopeAdmin)}
 	}
-	if wait := s.rate.take(caller); wait > 0 {
-		return "", tooMany(wait)
+	if wait := s.rate.take(who.name); wait > 0 {
+		return who, tooMany(wait)
 	}
-	return caller, nil
+	return who, nil
 }
 
 func tooMany(seconds int) *Problem {
 	return problem(http.StatusTooManyRequests, "too many requests", "wait "+strconv.Itoa(seconds)+" s").later(seconds)
 }
 
-// checkContent refuses bodies of another type than the operation takes: a web page could send
+// checkType refuses bodies of another type than the operation takes: a web page could send
 // them without asking.
-func checkContent(r *http.Request, op *huma.Operation) *Problem {
+func checkType(r *http.Request, op *huma.Operation) *Problem {
 	if op.RequestBody == nil {
 		if r.ContentLength != 0 {
 			return problem(http.StatusBadRequest, "the request has a body", "send it without one").about("body")
@@ -93,8 +93,16 @@ func checkContent(r *http.Request, op *huma.Operation) *Problem {
 
 type callerKey struct{}
 
+// caller is who sent a request. Operates is set for one that may use [ScopeAdmin].
+type caller struct {
+	name     string
+	operates bool
+}
+
 // callerOf names who sent a request, for logs.
-func callerOf(ctx context.Context) string {
-	name, _ := ctx.Value(callerKey{}).(string)
-	return name
+func callerOf(ctx context.Context) string { return callerIn(ctx).name }
+
+func callerIn(ctx context.Context) caller {
+	who, _ := ctx.Value(callerKey{}).(caller)
+	return who
 }

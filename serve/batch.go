@@ -2,18 +2,39 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
-type batchInput struct {
-	Body struct {
-		Runs []batchRun `json:"runs" minItems:"1" maxItems:"1000"`
+type batchInput struct{ Body batchBody }
+
+// batchBody is a batch whose runs are not checked yet: each is refused by itself.
+type batchBody struct {
+	Runs []json.RawMessage `json:"runs"`
+}
+
+// Schema implements huma.SchemaProvider.
+func (batchBody) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"runs"}, AdditionalProperties: false,
+		Properties: map[string]*huma.Schema{"runs": {Type: huma.TypeArray, MinItems: new(1), MaxItems: new(maxBatch), Items: &huma.Schema{}}},
 	}
+}
+
+const maxBatch = 1000
+
+// batchRuns is a batchBody as the document has it.
+type batchRuns struct {
+	Runs []batchRun `json:"runs" minItems:"1" maxItems:"1000"`
 }
 
 // batchRun has the fields of a runRequest once more: huma does not see those of an embedded type that is not exported.
@@ -30,7 +51,7 @@ type batchOutput struct {
 
 type batchResult struct {
 	submitted
-	Error *Problem `json:"error,omitempty" doc:"Why the request was refused."`
+	Error *Problem `json:"error,omitempty" doc:"Why the request was refused. The ids are empty then, but for that of a thread that was named."`
 }
 
 // submitBatch queues many runs. Each is accepted or refused by itself.
@@ -44,7 +65,13 @@ func (s *Server) submitBatch(ctx context.Context, in *batchInput) (*batchOutput,
 	var requests []mailbox.Request
 	var places []int
 	for i := range list {
-		r, err := s.batched(ctx, &list[i])
+		item, p := s.rules.batchRun(list[i], fmt.Sprintf("body.runs[%d]", i))
+		out.Body.Runs[i].ThreadID = item.Thread
+		if p != nil {
+			out.Body.Runs[i].Error = p
+			continue
+		}
+		r, err := s.batched(ctx, &item)
 		if err != nil {
 			out.Body.Runs[i].Error = s.problemOf(ctx, err, i)
 			continue
@@ -63,6 +90,26 @@ func (s *Server) submitBatch(ctx context.Context, in *batchInput) (*batchOutput,
 		s.changes.tell(sub.Thread)
 	}
 	s.cfg.Logger.InfoContext(ctx, "runs_submitted", "runs", len(list), "caller", callerOf(ctx))
+	return out, nil
+}
+
+// batchRun reads a run of a batch, of which path is the place. Of one that is refused it has what can be read.
+func (r *rules) batchRun(data []byte, path string) (out batchRun, p *Problem) {
+	var v any
+	err := json.Unmarshal(data, &v)
+	wrong := r.wrong(r.run, path, v)
+	if again := json.Unmarshal(data, &out); err == nil {
+		err = again
+	}
+	if err == nil {
+		err = strict(data, wire.Whole(data), reflect.TypeFor[batchRun](), path)
+	}
+	if wrong == nil && err != nil {
+		wrong = &huma.ErrorDetail{Message: err.Error(), Location: path}
+	}
+	if wrong != nil {
+		return out, r.problem(http.StatusUnprocessableEntity, wrong)
+	}
 	return out, nil
 }
 

@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/mortise-dev/mortise/agent"
@@ -21,7 +22,17 @@ type decision struct {
 	Target string `json:"target" minLength:"1" maxLength:"256" doc:"The id of the ticket, or of the call." example:"call_1"`
 	Action string `json:"action" enum:"allow,deny,result" doc:"allow executes the call; deny does not, and the model reads the reason; result does not, and the model reads the result."`
 	Reason string `json:"reason,omitempty" maxLength:"4096"`
-	Result any    `json:"result,omitempty" doc:"With allow, what a ticket asks for; with result, what the call returns."`
+	Result any    `json:"result,omitempty" doc:"With allow, what a ticket asks for; with result, what the call returns, and not null."`
+}
+
+// checkDecisions refuses a result that is none: the model would read null.
+func checkDecisions(list []decision) error {
+	for i := range list {
+		if list[i].Action == actionResult && list[i].Result == nil {
+			return problem(http.StatusUnprocessableEntity, "the action result has no result", "give it a result other than null, or use the action deny").about(fmt.Sprintf("body.decisions[%d].result", i))
+		}
+	}
+	return nil
 }
 
 // decisionsOf encodes decisions for the mailbox.
@@ -56,6 +67,9 @@ type effect struct {
 type effectOutput struct{ Body effect }
 
 func (s *Server) decide(ctx context.Context, in *decideInput) (*effectOutput, error) {
+	if err := checkDecisions(in.Body.Decisions); err != nil {
+		return nil, err
+	}
 	run, err := s.run(ctx, in.Run)
 	if err != nil {
 		return nil, err

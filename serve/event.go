@@ -190,6 +190,7 @@ func finishFrame(run mailbox.Run, r agent.Record, at place) frame {
 // settledFrame ends the events of a run.
 func settledFrame(run mailbox.Run, at place) frame {
 	f := frame{id: at.id, name: eventSettled, data: map[string]json.RawMessage{}}
+	at.dispatch = run.Dispatch
 	f.place(at)
 	f.put("at", run.FinishedAt.UTC().Format(time.RFC3339Nano))
 	f.put("status", run.Status)

@@ -133,5 +133,7 @@ func noRoute(mux *http.ServeMux, r *http.Request) *Problem {
 	if len(allowed) == 0 {
 		return problem(http.StatusNotFound, "there is no such route", "GET /openapi.json lists the routes")
 	}
-	return problem(http.StatusMethodNotAllowed, "the route does not take "+r.Method, "it takes "+strings.Join(allowed, ", "))
+	p := problem(http.StatusMethodNotAllowed, "the route does not take "+r.Method, "it takes "+strings.Join(allowed, ", "))
+	p.allow = strings.Join(allowed, ", ")
+	return p
 }

@@ -90,7 +90,7 @@ type replayOutput struct {
 func (s *Server) replay(ctx context.Context, in *letterInput) (*replayOutput, error) {
 	sub, err := s.box().Replay(ctx, in.Dispatch)
 	if err != nil {
-		return nil, s.failure(ctx, err)
+		return nil, s.failureOf(ctx, err, "dead letter", in.Dispatch)
 	}
 	s.cfg.Logger.InfoContext(ctx, "dead_letter_replayed", "run_id", sub.Run, "thread_id", sub.Thread, "dispatch_id", sub.Dispatch, "caller", callerOf(ctx))
 	return &replayOutput{Status: http.StatusAccepted, Location: runPath(sub.Run), Body: submitted{
@@ -100,7 +100,7 @@ func (s *Server) replay(ctx context.Context, in *letterInput) (*replayOutput, er
 
 func (s *Server) discard(ctx context.Context, in *letterInput) (*struct{}, error) {
 	if err := s.box().Discard(ctx, in.Dispatch); err != nil {
-		return nil, s.failure(ctx, err)
+		return nil, s.failureOf(ctx, err, "dead letter", in.Dispatch)
 	}
 	s.cfg.Logger.InfoContext(ctx, "dead_letter_discarded", "dispatch_id", in.Dispatch, "caller", callerOf(ctx))
 	return nil, nil

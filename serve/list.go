@@ -14,7 +14,7 @@ type runsInput struct {
 	Agent  string    `query:"agent" maxLength:"256"`
 	Tenant string    `query:"tenant" maxLength:"256"`
 	Thread string    `query:"thread" maxLength:"256"`
-	Wait   string    `query:"wait" maxLength:"256" doc:"What the runs wait for, as tool_permission."`
+	Wait   string    `query:"wait" enum:"tool_permission,user_input,external_event,background_tasks,rate_limit,manual_pause" doc:"What the runs wait for, as tool_permission."`
 	Since  time.Time `query:"since" doc:"When the runs were made at the earliest."`
 	After  string    `query:"after" maxLength:"1024" doc:"What next was in the page before."`
 	Limit  int       `query:"limit" minimum:"1" maximum:"500" default:"100"`
@@ -101,7 +101,7 @@ func usageOf(t mailbox.Totals) abi.Usage {
 type threadsInput struct {
 	Tenant string `query:"tenant" maxLength:"256"`
 	Parent string `query:"parent" maxLength:"256" doc:"Threads below that one."`
-	Wait   string `query:"wait" maxLength:"256" doc:"What the open run waits for, as tool_permission."`
+	Wait   string `query:"wait" enum:"tool_permission,user_input,external_event,background_tasks,rate_limit,manual_pause" doc:"What the open run waits for, as tool_permission."`
 	Queued bool   `query:"queued" doc:"Threads with requests that wait."`
 	After  string `query:"after" maxLength:"256" doc:"The id of the last thread of the page before."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100"`

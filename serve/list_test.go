@@ -25,6 +25,11 @@ func TestLists(t *testing.T) {
 		if i == 0 {
 			w.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/runs?after=x", "")
 			w.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/runs?status=lost", "")
+			for _, path := range []string{"/v1/runs?wait=lost", "/v1/threads?wait=lost"} {
+				if p := w.refused(http.StatusUnprocessableEntity, http.MethodGet, path, ""); p.Field != "query.wait" || !strings.Contains(p.Detail, "tool_permission, user_input") {
+					t.Errorf("%s: %+v", path, p)
+				}
+			}
 			w.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/runs?since=yesterday", "")
 		}
 	}
@@ -116,8 +121,16 @@ func TestThread_describedAndDeleted(t *testing.T) {
 	if v.Title != "Another" || v.Metadata["color"] != "red" || v.Parent != "top" || v.Created == "" || v.Messages == 0 {
 		t.Errorf("the thread is %+v", v)
 	}
+	for patch, want := range map[string]string{`{"metadata":null}`: `"title":"Another","metadata":{},`, `{"title":null,"metadata":{"a":1}}`: `"metadata":{"a":1},`} {
+		w.want(http.StatusOK, http.MethodPatch, "/v1/threads/middle", `{"title":"Another","metadata":{"a":1}}`)
+		a := w.want(http.StatusOK, http.MethodPatch, "/v1/threads/middle", patch)
+		if !strings.Contains(string(a.body), want) || strings.Contains(patch, "title") == strings.Contains(string(a.body), `"title"`) {
+			t.Errorf("after %s the thread is %s", patch, a.body)
+		}
+	}
 	w.refused(http.StatusNotFound, http.MethodPatch, "/v1/threads/none", `{"title":"x"}`)
 	w.refused(http.StatusUnprocessableEntity, http.MethodPatch, "/v1/threads/middle", `{"metadata":[1]}`)
+	w.refused(http.StatusUnprocessableEntity, http.MethodPatch, "/v1/threads/middle", `{"title":"`+strings.Repeat("x", 1001)+`"}`)
 	w.refused(http.StatusRequestEntityTooLarge, http.MethodPatch, "/v1/threads/middle", `{"metadata":{"long":"`+strings.Repeat("x", 9000)+`"}}`)
 	w.refused(http.StatusNotFound, http.MethodDelete, "/v1/threads/none", "")
 

@@ -126,7 +126,7 @@ func (m modules) name(ctx context.Context, name string) (string, error) {
 		i = slices.IndexFunc(list, func(o Module) bool { return o.Role == name })
 	}
 	if i < 0 {
-		return "", notFound("module")
+		return "", notFound("module", name)
 	}
 	return list[i].Name, nil
 }

@@ -3,6 +3,8 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 
 	"github.com/mortise-dev/mortise/blob"
 )
@@ -27,7 +29,7 @@ type outputOutput struct {
 func (s *Server) output(ctx context.Context, in *outputInput) (*outputOutput, error) {
 	p, err := s.cfg.Runtime.Outputs().Read(ctx, in.Thread, in.Handle, in.Offset, in.Limit)
 	if errors.Is(err, blob.ErrUnknown) {
-		return nil, notFound("output in this thread")
+		return nil, problem(http.StatusNotFound, fmt.Sprintf("this thread has no output %.260q", in.Handle), "")
 	}
 	if err != nil {
 		return nil, s.failure(ctx, err)

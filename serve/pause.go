@@ -2,27 +2,23 @@ package serve
 
 import (
 	"context"
-	"errors"
 
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
 func (s *Server) pauseThread(ctx context.Context, in *threadInput) (*threadOutput, error) {
 	h, err := s.box().PauseThread(ctx, in.Thread)
-	return s.paused(ctx, &h, err)
+	return s.paused(ctx, in.Thread, &h, err)
 }
 
 func (s *Server) resumeThread(ctx context.Context, in *threadInput) (*threadOutput, error) {
 	h, err := s.box().ResumeThread(ctx, in.Thread)
-	return s.paused(ctx, &h, err)
+	return s.paused(ctx, in.Thread, &h, err)
 }
 
-func (s *Server) paused(ctx context.Context, h *mailbox.Thread, err error) (*threadOutput, error) {
-	if errors.Is(err, mailbox.ErrNotFound) {
-		return nil, notFound("thread")
-	}
+func (s *Server) paused(ctx context.Context, id string, h *mailbox.Thread, err error) (*threadOutput, error) {
 	if err != nil {
-		return nil, s.failure(ctx, err)
+		return nil, s.failureOf(ctx, err, "thread", id)
 	}
 	s.cfg.Logger.InfoContext(ctx, "thread_paused", "thread_id", h.ID, "paused", !h.PausedAt.IsZero(), "caller", callerOf(ctx))
 	return &threadOutput{Body: viewOf(h)}, nil

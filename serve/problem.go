@@ -1,9 +1,11 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -26,6 +28,7 @@ type Problem struct {
 	Field  string `json:"field,omitempty" doc:"Which part of the request it is about." example:"body.agent"`
 
 	retryAfter int
+	allow      string // the methods that a route takes
 }
 
 func problem(status int, detail, hint string) *Problem {
@@ -52,6 +55,9 @@ func (p *Problem) GetHeaders() http.Header {
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
 	}
+	if p.allow != "" {
+		h.Set("Allow", p.allow)
+	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="mortise"`)
 	}
@@ -70,7 +76,7 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
 }
 
 // humaProblem makes a Problem of an error that huma made of a request.
-func humaProblem(e *huma.ErrorModel) *Problem {
+func (s *Server) humaProblem(e *huma.ErrorModel) *Problem {
 	p := problem(e.Status, e.Detail, "")
 	if e.Status >= http.StatusInternalServerError {
 		return problem(e.Status, "the server failed", "see its log")
@@ -78,15 +84,28 @@ func humaProblem(e *huma.ErrorModel) *Problem {
 	if len(e.Errors) == 0 {
 		return p
 	}
-	first := e.Errors[0]
-	p.Detail, p.Field = first.Message, first.Location
+	return s.rules.problem(e.Status, e.Errors[0])
+}
+
+// problem makes a Problem of what huma says about a part of a request.
+func (r *rules) problem(status int, d *huma.ErrorDetail) *Problem {
+	p := problem(status, d.Message, "").about(d.Location)
+	if place, ok := strings.CutPrefix(d.Message, beforePlace); ok {
+		p = problem(http.StatusBadRequest, "a field is there twice, or its name is in another case", "GET /openapi.json lists what the request may have")
+		return p.about(place)
+	}
 	switch {
-	case strings.HasPrefix(first.Message, "expected value to match exactly one schema") && strings.HasSuffix(first.Location, "input"):
+	case strings.HasPrefix(d.Message, "expected value to match exactly one schema") && strings.HasSuffix(d.Location, "input"):
+		if list, ok := d.Value.([]any); ok {
+			if inner := r.wrong(r.messages, d.Location, list); inner != nil {
+				return r.problem(status, inner)
+			}
+		}
 		p.Detail = "the input is neither a text that is not empty, nor a list of messages"
 		p.Hint = `write "input": "TEXT", or "input": [{"role": "user", "content": [{"type": "text", "text": "TEXT"}]}]`
-	case strings.HasPrefix(first.Message, "json:"): // it has names of types
+	case strings.HasPrefix(d.Message, "json:"): // it has names of types
 		p.Detail = "the body does not fit its schema"
-	case strings.HasPrefix(first.Message, "unexpected property"), strings.HasPrefix(first.Message, "unknown query parameter"):
+	case strings.HasPrefix(d.Message, "unexpected property"), strings.HasPrefix(d.Message, "unknown query parameter"):
 		p.Status, p.Title = http.StatusBadRequest, http.StatusText(http.StatusBadRequest)
 		p.Hint = "GET /openapi.json lists what the request may have"
 	}
@@ -119,7 +138,7 @@ func (s *Server) failure(ctx context.Context, err error) error {
 	case errors.Is(err, mailbox.ErrRefused):
 		return problem(http.StatusConflict, "the run waits for no such decision", "it was decided before, or never asked for; GET the run to see what it waits for")
 	case errors.Is(err, mailbox.ErrInvalid):
-		return problem(http.StatusUnprocessableEntity, "the request does not fit its thread or run", "the run may have ended, or the thread belongs to another tenant")
+		return invalid(err)
 	case errors.Is(err, mailbox.ErrShutdown):
 		return draining()
 	case ctx.Err() != nil:
@@ -135,10 +154,25 @@ func (s *Server) failure(ctx context.Context, err error) error {
 	return problem(http.StatusServiceUnavailable, "the store does not respond", hint).later(5)
 }
 
+// invalid has the mailbox's own words, which are about what the request has.
+func invalid(err error) *Problem {
+	_, why, _ := strings.Cut(err.Error(), mailbox.ErrInvalid.Error()+": ")
+	return problem(http.StatusUnprocessableEntity, cmp.Or(why, "the request does not fit its thread or run"), "")
+}
+
 func draining() *Problem {
 	return problem(http.StatusServiceUnavailable, "the server is shutting down", "try again, at another server if there is one").later(5)
 }
 
-func notFound(what string) *Problem {
-	return problem(http.StatusNotFound, "there is no such "+what, "")
+// notFound names an object that is missing.
+func notFound(what, id string) *Problem {
+	return problem(http.StatusNotFound, fmt.Sprintf("there is no %s %.260q", what, id), "")
+}
+
+// failureOf is failure for a request about an object, which may be missing.
+func (s *Server) failureOf(ctx context.Context, err error, what, id string) error {
+	if errors.Is(err, mailbox.ErrNotFound) {
+		return notFound(what, id)
+	}
+	return s.failure(ctx, err)
 }

@@ -199,6 +199,9 @@ func (w *world) faults(r route) {
 	if p := send(http.StatusMethodNotAllowed, "PROPFIND", path, ""); !strings.Contains(p.Hint, r.method) {
 		w.t.Errorf("the problem is %+v", p)
 	}
+	if allow := w.do("PROPFIND", path, "").Header.Get("Allow"); !strings.Contains(allow, r.method) {
+		w.t.Errorf("the header Allow is %q", allow)
+	}
 	if p := send(http.StatusBadRequest, r.method, path+"?unknown=1", body); p.Field != "query.unknown" {
 		w.t.Errorf("the problem is %+v", p)
 	}
@@ -281,4 +284,23 @@ func TestNoRoute(t *testing.T) {
 		w.refused(http.StatusNotFound, http.MethodGet, path, "")
 	}
 	w.refused(http.StatusMethodNotAllowed, http.MethodPut, "/v1/runs", "")
+}
+
+// TestNoObject: what is not found is named.
+func TestNoObject(t *testing.T) {
+	t.Parallel()
+	w := whole(t, nil)
+	w.follow(w.submit("/v1/threads/t/runs", say("say hi")).Run, "").until("settled")
+	for route, want := range map[string]string{
+		"GET /v1/threads/lost": `there is no thread "lost"`, "POST /v1/threads/lost/pause": `there is no thread "lost"`, "DELETE /v1/threads/lost": `there is no thread "lost"`,
+		"GET /v1/runs/lost": `there is no run "lost"`, "POST /v1/runs/lost/cancel": `there is no run "lost"`,
+		"GET /v1/threads/t/outputs/lost": `this thread has no output "lost"`, "GET /v1/threads/t/decisions?run=lost": `there is no record of run "lost"`,
+		"POST /v1/dead-letters/lost/replay": `there is no dead letter "lost"`, "DELETE /v1/dead-letters/lost": `there is no dead letter "lost"`,
+		"GET /v1/plugins/lost/history": `there is no module "lost"`,
+	} {
+		method, path, _ := strings.Cut(route, " ")
+		if p := w.refused(http.StatusNotFound, method, path, ""); p.Detail != want {
+			t.Errorf("%s: %+v", route, p)
+		}
+	}
 }

@@ -59,6 +59,7 @@ func (s *Server) runRoutes(api huma.API) {
 	batch := s.operation(http.MethodPost, "/v1/runs/batch", "submit-runs", ScopeRun, "Queue many runs")
 	batch.DefaultStatus = http.StatusAccepted
 	register(api, batch, s.submitBatch)
+	find(api.OpenAPI(), batch).RequestBody.Content["application/json"].Schema = r.Schema(reflect.TypeFor[batchRuns](), true, "")
 	agui := s.operation(http.MethodPost, "/v1/ag-ui", "ag-ui", ScopeRun, "Run an agent as a client of the AG-UI protocol asks for")
 	register(api, streams(agui, r, nil), s.runAGUI)
 	register(api, s.operation(http.MethodGet, "/v1/runs", "list-runs", ScopeRead, "Runs, the newest first"), s.listRuns)

@@ -66,7 +66,7 @@ type runOutput struct{ Body runView }
 func (s *Server) run(ctx context.Context, id string) (mailbox.Run, error) {
 	run, found, err := s.box().Run(ctx, id)
 	if err != nil || !found {
-		return run, cmp.Or(s.failure(ctx, err), error(notFound("run")))
+		return run, cmp.Or(s.failure(ctx, err), error(notFound("run", id)))
 	}
 	s.outage.Store(false)
 	return run, nil

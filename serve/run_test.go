@@ -305,9 +305,8 @@ func TestSubmission_refuses(t *testing.T) {
 	for body, want := range map[string]string{
 		say("hi", `"agent":"nobody"`):                                           "body.agent",
 		say("hi", `"mode":"foreground"`, `"not_before":"2030-01-01T00:00:00Z"`): "body.not_before",
-		`{}`: "body.input",
-		`{"input":[{"role":"user","content":[{"type":"text","text":"a","x":1}]}]}`: "body.input",
-		`{"input":"x","mode":"sideways"}`:                                          "body.mode",
+		`{}`:                              "body.input",
+		`{"input":"x","mode":"sideways"}`: "body.mode",
 	} {
 		p := problem{}
 		a := w.do(http.MethodPost, "/v1/runs", body)
@@ -320,6 +319,16 @@ func TestSubmission_refuses(t *testing.T) {
 	w.refused(http.StatusUnprocessableEntity, http.MethodGet, "/v1/runs/x/events?after=seven", "")
 	w.want(http.StatusAccepted, http.MethodPost, "/v1/runs", `{"input":[{"role":"user","content":[{"type":"text","text":"say hi"}]}]}`)
 	other := w.submit("/v1/threads/t/runs", say("say hi", `"tenant":"one"`))
-	w.refused(http.StatusUnprocessableEntity, http.MethodPost, "/v1/threads/t/runs", say("say hi", `"tenant":"two"`))
+	twice := `{"input":[{"id":"m","role":"user","content":[{"type":"text","text":"a"}]},{"id":"m","role":"user","content":[{"type":"text","text":"b"}]}]}`
+	for _, c := range [][3]string{
+		{"t", say("say hi", `"tenant":"two"`), `thread "t" belongs to another tenant`},
+		{"t", twice, `two messages have the id "m"; ids are unique in a thread`},
+		{"%00", say("say hi"), "the thread must be UTF-8 without NUL, at most 256 bytes"},
+		{"%ff", say("say hi"), "the thread must be UTF-8 without NUL, at most 256 bytes"},
+	} {
+		if p := w.refused(http.StatusUnprocessableEntity, http.MethodPost, "/v1/threads/"+c[0]+"/runs", c[1]); p.Detail != c[2] {
+			t.Errorf("%s %s: %+v", c[0], c[1], p)
+		}
+	}
 	w.follow(other.Run, "").until("settled")
 }

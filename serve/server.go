@@ -18,6 +18,7 @@ type Server struct {
 	cfg     Config // without what access has
 	access  atomic.Pointer[access]
 	rate    *limiter
+	rules   *rules
 	changes changes
 	started time.Time
 	public  http.Handler
@@ -42,7 +43,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, rate: newLimiter(cfg.Limits), started: cfg.Now(),
+		cfg: cfg, rate: newLimiter(cfg.Limits), rules: newRules(), started: cfg.Now(),
 		draining: make(chan struct{}), streams: map[uint64]context.CancelCauseFunc{},
 	}
 	s.access.Store(accessOf(&cfg))
@@ -94,14 +95,14 @@ func (s *Server) document() huma.Config {
 	}
 	return huma.Config{
 		OpenAPI: doc, OpenAPIPath: "/openapi", DefaultFormat: "application/json",
-		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		Formats:                      map[string]huma.Format{"application/json": strictJSON(), "json": strictJSON()},
 		RejectUnknownQueryParameters: true,
 		Transformers: []huma.Transformer{func(c huma.Context, _ string, v any) (any, error) {
 			e, ok := v.(*huma.ErrorModel)
 			if !ok {
 				return v, nil
 			}
-			p := humaProblem(e)
+			p := s.humaProblem(e)
 			if o, ok := c.(*override); ok {
 				o.status = p.Status
 			}

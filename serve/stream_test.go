@@ -222,3 +222,19 @@ func TestFailure(t *testing.T) {
 		t.Errorf("the events are %s", told(list))
 	}
 }
+
+// TestEvent_fields: which fields each event has.
+func TestEvent_fields(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{runtime: func(c *mortise.Config) { c.Mailbox.Retry.Attempts, c.Mailbox.Retry.Delay = 2, time.Millisecond }})
+	missing := map[string]string{"attempt_failed": "at", "refused": "at", "skipped": "at", "gap": "at", "settled": "seq"}
+	for text, last := range map[string]string{"say hi there": "settled", "fail": "settled", "stutter": "settled", "ask": "run_waiting"} {
+		for _, e := range w.stream(http.MethodPost, "/v1/runs", say(text)).until(last) {
+			for _, name := range []string{"type", "id", "seq", "at", "run_id", "thread_id", "dispatch_id"} {
+				if has := e.field(t, name) != nil; has == (missing[e.name] == name) {
+					t.Errorf("%s: %s, of which %s is there: %t", e.name, e.data, name, has)
+				}
+			}
+		}
+	}
+}

@@ -54,14 +54,14 @@ type input []inputMessage
 
 type inputMessage struct {
 	ID      string             `json:"id,omitempty" maxLength:"256" doc:"Unique in the thread; made if empty."`
-	Role    string             `json:"role" enum:"user,system" example:"user"`
+	Role    string             `json:"role" enum:"user,system" doc:"With tokens, system needs one with the scope admin." example:"user"`
 	Content []abi.ContentBlock `json:"content" minItems:"1"`
 }
 
 // Schema implements huma.SchemaProvider.
 func (input) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		OneOf:    []*huma.Schema{{Type: huma.TypeString, MinLength: new(1)}, r.Schema(reflect.TypeFor[[]inputMessage](), true, "")},
+		OneOf:    []*huma.Schema{{Type: huma.TypeString, Pattern: `\S`}, r.Schema(reflect.TypeFor[[]inputMessage](), true, "")},
 		Examples: []any{"What is in this folder?"},
 	}
 }
@@ -219,13 +219,8 @@ func (s *Server) request(ctx context.Context, in *submitInput) (mailbox.Request,
 		r.At = b.NotBefore.UTC()
 	}
 	input := b.messages()
-	switch {
-	case !s.access.Load().agent(b.Agent):
-		return r, problem(http.StatusUnprocessableEntity, "there is no such agent", fmt.Sprintf("it is one of %.400q", s.access.Load().agentNames())).about("body.agent")
-	case b.NotBefore != nil && b.Mode == modeForeground:
-		return r, problem(http.StatusUnprocessableEntity, "a run in the foreground begins at once", "use mode background").about("body.not_before")
-	case len(input) == 0 && len(b.Decisions) == 0:
-		return r, problem(http.StatusUnprocessableEntity, "the request brings nothing", "give it an input, or decisions").about("body.input")
+	if err := s.check(ctx, b, input); err != nil {
+		return r, err
 	}
 	if r.Thread == "" && key != "" {
 		r.Thread = "t-" + hashed("thread", b.Tenant, key)
@@ -240,6 +235,28 @@ func (s *Server) request(ctx context.Context, in *submitInput) (mailbox.Request,
 		return r, problem(http.StatusUnprocessableEntity, "the values cannot be kept", "use JSON values").about("body")
 	}
 	return r, nil
+}
+
+// check refuses what the schema of a body allows, and no run can have.
+func (s *Server) check(ctx context.Context, b *runRequest, input []abi.Message) error {
+	switch {
+	case !s.access.Load().agent(b.Agent):
+		return problem(http.StatusUnprocessableEntity, "there is no such agent", fmt.Sprintf("it is one of %.400q", s.access.Load().agentNames())).about("body.agent")
+	case b.NotBefore != nil && b.Mode == modeForeground:
+		return problem(http.StatusUnprocessableEntity, "a run in the foreground begins at once", "use mode background").about("body.not_before")
+	case len(input) == 0 && len(b.Decisions) == 0:
+		return problem(http.StatusUnprocessableEntity, "the request brings nothing", "give it an input, or decisions").about("body.input")
+	}
+	for i := range input {
+		field := fmt.Sprintf("body.input[%d]", i)
+		if input[i].Role == abi.RoleSystem && !callerIn(ctx).operates {
+			return problem(http.StatusForbidden, "the token may not send messages of role system", "use role user, or a token with the scope admin").about(field + ".role")
+		}
+		if err := checkContent(&input[i], field); err != nil {
+			return err
+		}
+	}
+	return checkDecisions(b.Decisions)
 }
 
 // maxTraceState bounds the header tracestate, as W3C Trace Context does.

@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"reflect"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/mailbox"
@@ -56,7 +60,7 @@ func (s *Server) head(ctx context.Context, id string) (mailbox.Thread, error) {
 		return h, s.failure(ctx, err)
 	}
 	if h.Seq == 0 {
-		return h, notFound("thread")
+		return h, notFound("thread", id)
 	}
 	s.outage.Store(false)
 	return h, nil
@@ -85,26 +89,42 @@ func viewOf(h *mailbox.Thread) threadView {
 type describeInput struct {
 	Thread string `path:"thread" maxLength:"256"`
 	Body   struct {
-		Title    *string        `json:"title,omitempty" maxLength:"1000"`
-		Metadata map[string]any `json:"metadata,omitempty" doc:"Replaces all of the metadata."`
+		Title    change[string]         `json:"title,omitzero" maxLength:"1000" doc:"Null empties it."`
+		Metadata change[map[string]any] `json:"metadata,omitzero" doc:"Replaces all of the metadata. Null empties it."`
 	}
 }
 
+// change is a new value of a field, of which null is the empty one. It has none where the request has no such field.
+type change[T any] struct{ to *T }
+
+// Schema implements huma.SchemaProvider.
+func (change[T]) Schema(r huma.Registry) *huma.Schema {
+	s := *r.Schema(reflect.TypeFor[T](), true, "")
+	s.Nullable = true
+	return &s
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *change[T]) UnmarshalJSON(data []byte) error {
+	c.to = new(T)
+	return json.Unmarshal(data, c.to) //nolint:wrapcheck // the schema was checked before
+}
+
 func (s *Server) describe(ctx context.Context, in *describeInput) (*threadOutput, error) {
-	d := mailbox.Description{Title: in.Body.Title}
-	if in.Body.Metadata != nil {
-		data, err := json.Marshal(in.Body.Metadata)
+	d := mailbox.Description{Title: in.Body.Title.to}
+	if to := in.Body.Metadata.to; to != nil {
+		if *to == nil {
+			*to = map[string]any{}
+		}
+		data, err := json.Marshal(*to)
 		if err != nil {
 			return nil, s.failure(ctx, err)
 		}
 		d.Metadata = data
 	}
 	h, err := s.box().Describe(ctx, in.Thread, d)
-	if errors.Is(err, mailbox.ErrNotFound) {
-		return nil, notFound("thread")
-	}
 	if err != nil {
-		return nil, s.failure(ctx, err)
+		return nil, s.failureOf(ctx, err, "thread", in.Thread)
 	}
 	return &threadOutput{Body: viewOf(&h)}, nil
 }
@@ -113,12 +133,10 @@ func (s *Server) describe(ctx context.Context, in *describeInput) (*threadOutput
 func (s *Server) deleteThread(ctx context.Context, in *threadInput) (*struct{}, error) {
 	_, err := s.box().Delete(ctx, in.Thread)
 	switch {
-	case errors.Is(err, mailbox.ErrNotFound):
-		return nil, notFound("thread")
 	case errors.Is(err, mailbox.ErrBusy):
 		return nil, problem(http.StatusConflict, "a run of the thread, or of one below it, is under way", "cancel or interrupt it, and delete the thread when it has ended")
 	case err != nil:
-		return nil, s.failure(ctx, err)
+		return nil, s.failureOf(ctx, err, "thread", in.Thread)
 	}
 	return nil, nil //nolint:nilnil // no content
 }
@@ -242,13 +260,13 @@ func (s *Server) decided(ctx context.Context, in *decidedInput) (*decidedOutput,
 		case err != nil:
 			return nil, s.failure(ctx, err)
 		case ok && run.Thread != in.Thread:
-			return nil, notFound("run in this thread")
+			return nil, problem(http.StatusNotFound, fmt.Sprintf("this thread has no run %.260q", in.Run), "")
 		}
 		id = in.Run // of the mailbox, or of the proxy
 	}
 	r, err := s.cfg.Records.In(ctx, in.Thread, id)
 	if errors.Is(err, thread.ErrNoRecord) {
-		return nil, notFound("record of this run")
+		return nil, notFound("record of run", id)
 	}
 	if err != nil {
 		return nil, s.failure(ctx, err)

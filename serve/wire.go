@@ -17,9 +17,7 @@ func EventOf(e mailbox.Event, d mailbox.Dispatch) (Event, bool) {
 
 // SettledOf is the last event of a run that is done. D is the latest dispatch of the run.
 func SettledOf(run mailbox.Run, d mailbox.Dispatch) Event {
-	at := placeOf(d, ended)
-	at.dispatch = ""
-	return settledFrame(run, at).event()
+	return settledFrame(run, placeOf(d, ended)).event()
 }
 
 func placeOf(d mailbox.Dispatch, event uint64) place {

@@ -20,7 +20,7 @@ const module = "github.com/mortise-dev/mortise"
 func arrows() map[string][]string {
 	return map[string][]string{
 		".":                             {"agent", "background", "blob", "compaction", "compaction/recall", "llm", "mailbox", "mailbox/agentrun", "inbox", "phases", "store", "store/memstore", "thread", "abi"},
-		"serve":                         {".", "agent", "blob", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "thread", "internal/agui", "abi"},
+		"serve":                         {".", "agent", "blob", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "proxy/wire", "thread", "internal/agui", "abi"}, // of proxy/wire the reader of fields
 		"internal/acp":                  {"serve", "agent", "agent/mcp", "mailbox", "mailbox/agentrun", "phases", "abi"},
 		"internal/agui":                 {"abi"},
 		"internal/agui/aguitest":        {},
