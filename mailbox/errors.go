@@ -54,7 +54,7 @@ var (
 	ErrStopped = errors.New("stopped")
 	// ErrLeaseLost is one that does not hold its thread any more.
 	ErrLeaseLost = errors.New("the lease was lost")
-	// ErrShutdown is one whose mailbox closes; another process will execute the dispatch.
+	// ErrShutdown is one whose mailbox closes; another process will execute the dispatch. It is also a request to a mailbox that is closed.
 	ErrShutdown = errors.New("the mailbox is closing")
 	// ErrTimeout is one that took longer than Request.Timeout. It counts as failed.
 	ErrTimeout = errors.New("the execution took longer than its request allows")

@@ -152,7 +152,7 @@ func (m *Mailbox) streamOf(dispatch string) *stream {
 }
 
 // Await waits until a dispatch is terminal, in whatever process, and returns it as it
-// is then.
+// is then. It is [ErrShutdown] once this Mailbox is closed.
 func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) {
 	for {
 		d, found, err := m.Dispatch(ctx, dispatch)
@@ -163,6 +163,9 @@ func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) 
 			return d, wrap("dispatch", dispatch, ErrNotFound)
 		case d.Status.Terminal():
 			return d, nil
+		}
+		if err := m.open(); err != nil {
+			return d, err
 		}
 		var over <-chan struct{}
 		if x := m.executionOf(dispatch); x != nil {
