@@ -65,6 +65,7 @@ func (m *Mailbox) begin() {
 	l, former := &life{stop: stop, done: make(chan struct{})}, m.life
 	m.life, m.started, m.polls = l, true, true
 	l.loops.Go(func() { m.schedule(ctx) })
+	l.loops.Go(func() { m.monitor(ctx) })
 	if m.cfg.Retention.Interval > 0 {
 		l.loops.Go(func() { m.collecting(ctx) })
 	}
