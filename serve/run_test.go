@@ -192,6 +192,25 @@ func TestLateDecision(t *testing.T) {
 	w.refused(http.StatusConflict, http.MethodPost, "/v1/threads/t/runs", `{"decisions":[{"target":"nonsense","action":"allow"}]}`)
 }
 
+// TestMessageInsteadOfDecision: a message for a run that waits for a decision is the answer, in each mode.
+func TestMessageInsteadOfDecision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	for _, mode := range []string{"background", "foreground", "live"} {
+		path := "/v1/threads/" + mode + "/runs"
+		s := w.stream(http.MethodPost, path, say("ask"))
+		run := s.until("run_waiting")[0].run(t)
+		if next := w.submit(path, say("say else", `"mode":"`+mode+`"`)); next.Run != run {
+			t.Errorf("%s: the message went to %+v, want run %s", mode, next, run)
+		}
+		list := s.rest()
+		if last := list[len(list)-1]; last.field(t, "output") != "else" || !slices.Contains(names(list), "tool_call_cancelled") {
+			t.Errorf("%s: after the message came %s", mode, told(list))
+		}
+		w.refused(http.StatusConflict, http.MethodPost, "/v1/runs/"+run+"/decisions", `{"decisions":[{"target":"ticket","action":"allow"}]}`)
+	}
+}
+
 // TestLive: messages reach a run under way, and begin one when there is none.
 func TestLive(t *testing.T) {
 	t.Parallel()
