@@ -56,7 +56,7 @@ var (
 	ErrLeaseLost = errors.New("the lease was lost")
 	// ErrShutdown is one whose mailbox closes; another process will execute the dispatch. It is also a request to a mailbox that is closed.
 	ErrShutdown = errors.New("the mailbox is closing")
-	// ErrTimeout is one that took longer than Request.Timeout. It counts as failed.
+	// ErrTimeout is one that took longer than Request.Timeout. It counts as failed, unless it comes to a result all the same.
 	ErrTimeout = errors.New("the execution took longer than its request allows")
 )
 
