@@ -155,6 +155,7 @@ func (m *Mailbox) streamOf(dispatch string) *stream {
 // is then. It is [ErrShutdown] once this Mailbox is closed.
 func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) {
 	for {
+		x := m.executionOf(dispatch) // before the dispatch is read: it may end meanwhile
 		d, found, err := m.Dispatch(ctx, dispatch)
 		switch {
 		case err != nil:
@@ -168,7 +169,10 @@ func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) 
 			return d, err
 		}
 		var over <-chan struct{}
-		if x := m.executionOf(dispatch); x != nil {
+		if x == nil {
+			x = m.executionOf(dispatch)
+		}
+		if x != nil {
 			over = x.done
 		}
 		if !wait(ctx, m.cfg.Poll, over) {
