@@ -9,8 +9,8 @@ import (
 // Decide hands decisions to a run: one under way takes them at once if it can, and else they are queued for it, and
 // it gets them when it comes to wait. True means that they are kept, whatever ends meanwhile; not that a call waits for them: a
 // decision that is too late is recorded with its dispatch ([Dispatch.LastError]), and the run stays as it was. It
-// is false when there is no such run, or it has ended. It is [ErrRefused] when the run waits, and not for that, as far as the
-// [Runtime] can tell (see [Judge]).
+// is false when there is no such run, or it has ended. As far as the [Runtime] can tell (see [Judge]) it is [ErrRefused] when the run waits, and
+// not for that, and [ErrDecided] when that was decided before.
 func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision) (bool, error) {
 	r, found, err := m.Run(ctx, run)
 	if err != nil || !found || r.Status == RunDone || len(decisions) == 0 {
@@ -22,7 +22,10 @@ func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision)
 	}
 	request := Request{Thread: r.Thread, Tenant: t.Tenant, Run: run, Decisions: decisions, Mode: modeResume}
 	if t.Claim != nil && t.Open.ID == run && t.Open.Status == RunRunning {
-		request.Decisions, _ = m.bound(run, image, decisions) // what it does not wait for yet it may come to wait for
+		request.Decisions, err = m.bound(run, image, decisions)
+		if errors.Is(err, ErrDecided) {
+			return false, wrap("decision for run", run, err)
+		} // what it does not wait for yet it may come to wait for
 		accepted, err := m.decideLive(ctx, request, t.Claim.Dispatch)
 		if accepted || err != nil {
 			return accepted, err
@@ -79,7 +82,7 @@ func (m *Mailbox) judge(ctx context.Context, e *entry) error {
 	}
 	list, refusal := m.bound(open.ID, image, r.Decisions)
 	waits := open.Status == RunWaiting && !r.At.After(m.now())
-	if refusal != nil && waits && r.decides() && !r.Late {
+	if refusal != nil && (waits || errors.Is(refusal, ErrDecided)) && r.decides() && !r.Late {
 		if err := m.refused(ctx, *e, open.ID, refusal); err != nil {
 			return err
 		}

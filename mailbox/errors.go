@@ -31,6 +31,8 @@ var (
 	// ErrRefused is a request that does not fit where its run stands, such as a decision about a call that does not wait. A [Runtime]
 	// returns it with the result as the run stands: the dispatch is acknowledged, has it in LastError, and the run continues as it was.
 	ErrRefused = errors.New("refused")
+	// ErrDecided is an [ErrRefused] of decisions about a call that has one already, whether its run waits or is under way.
+	ErrDecided = fmt.Errorf("%w: it was decided before", ErrRefused)
 	// ErrPermanent marks an error that no retry fixes.
 	ErrPermanent = errors.New("permanent failure")
 )
