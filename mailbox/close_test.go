@@ -19,7 +19,44 @@ func TestClose(t *testing.T) {
 		"abandons_a_deaf_maintenance":  closeMaintenance,
 		"waits_for_a_run_that_is_slow": closeSlow,
 		"waits_for_what_a_stop_left":   closeAfterStop,
+		"takes_nothing_new":            closeTakesNothing,
 	})
+}
+
+// closeTakesNothing holds that whatever is asked of a closed mailbox fails at once, and changes nothing.
+func closeTakesNothing(t *testing.T) {
+	s := memstore.New()
+	m := open(t, mailbox.Config{Runtime: &script{}, Store: s})
+	sub := background(t, m, request("t", "x"))
+	waits := make(chan error, 1)
+	go func() {
+		_, err := m.Await(t.Context(), sub.Dispatch)
+		waits <- err
+	}()
+	sleep(0)
+	must(t, m.Close(t.Context()))
+	before := record(t, m, "t")
+	calls := map[string]func() error{
+		"await that had begun": func() error { return <-waits },
+		"await":                func() error { _, err := m.Await(t.Context(), sub.Dispatch); return err },
+		"foreground":           func() error { _, err := m.Submit(t.Context(), request("t", "y")); return err },
+		"background":           func() error { _, err := m.SubmitBackground(t.Context(), request("t", "y")); return err },
+		"live":                 func() error { _, err := m.SubmitLive(t.Context(), request("t", "y"), ""); return err },
+		"within":               func() error { _, err := m.SubmitWithin(t.Context(), s, request("t", "y")); return err },
+		"batch":                func() error { return m.SubmitBatch(t.Context(), []mailbox.Request{request("t", "y")})[0].Err },
+		"decision": func() error {
+			_, err := m.Decide(t.Context(), sub.Run, mailbox.Decision{Call: "c"})
+			return err
+		},
+	}
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, mailbox.ErrShutdown) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if after := record(t, m, "t"); after.UpdatedAt != before.UpdatedAt || after.Seq != 1 || after.Epoch != 0 {
+		t.Errorf("the thread is %+v, and was %+v", after, before)
+	}
 }
 
 // closeAfterStop holds that Close waits for what a Stop did not wait for: the store is closed after it.

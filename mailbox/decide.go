@@ -3,13 +3,14 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Decide hands decisions to a run: one under way takes them at once if it can, and else they are queued for it, and
 // it gets them when it comes to wait. True means that they are kept, whatever ends meanwhile; not that a call waits for them: a
-// decision that is too late is recorded with its dispatch ([Dispatch.LastError]), and the run continues as it was. It
-// is false when there is no such run, or it has ended. It is [ErrRefused] when the run waits, and not for that, as far as the
-// [Runtime] can tell (see [Judge]).
+// decision that is too late is recorded with its dispatch ([Dispatch.LastError]), and the run stays as it was. It
+// is false when there is no such run, or it has ended. As far as the [Runtime] can tell (see [Judge]) it is [ErrRefused] when the run waits, and
+// not for that, and [ErrDecided] when that was decided before.
 func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision) (bool, error) {
 	r, found, err := m.Run(ctx, run)
 	if err != nil || !found || r.Status == RunDone || len(decisions) == 0 {
@@ -21,7 +22,10 @@ func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision)
 	}
 	request := Request{Thread: r.Thread, Tenant: t.Tenant, Run: run, Decisions: decisions, Mode: modeResume}
 	if t.Claim != nil && t.Open.ID == run && t.Open.Status == RunRunning {
-		request.Decisions, _ = m.bound(run, image, decisions) // what it does not wait for yet it may come to wait for
+		request.Decisions, err = m.bound(run, image, decisions)
+		if errors.Is(err, ErrDecided) {
+			return false, wrap("decision for run", run, err)
+		} // what it does not wait for yet it may come to wait for
 		accepted, err := m.decideLive(ctx, request, t.Claim.Dispatch)
 		if accepted || err != nil {
 			return accepted, err
@@ -70,21 +74,33 @@ func (m *Mailbox) judge(ctx context.Context, e *entry) error {
 		return err
 	}
 	open := t.Open
+	if open.ID == "" && r.Run == "" && r.decides() && !r.At.After(m.now()) {
+		return m.refused(ctx, *e, "", fmt.Errorf("%w: the thread has no run that could wait for it", ErrRefused))
+	}
 	if open.ID == "" || r.Run != "" && r.Run != open.ID {
 		return nil
 	}
 	list, refusal := m.bound(open.ID, image, r.Decisions)
 	waits := open.Status == RunWaiting && !r.At.After(m.now())
-	if refusal != nil && waits && r.decides() && !r.Late {
-		_, before, err := m.submitted(ctx, *e)
-		if err != nil || !before {
-			m.cfg.Logger.WarnContext(ctx, "mailbox_decision_refused", "thread", r.Thread, "run", open.ID)
-			return errors.Join(err, wrap("decision for run", open.ID, refusal))
+	if refusal != nil && (waits || errors.Is(refusal, ErrDecided)) && r.decides() && !r.Late {
+		if err := m.refused(ctx, *e, open.ID, refusal); err != nil {
+			return err
 		}
 	}
 	r.Decisions = list
 	e.Payload, err = m.encode(r)
 	return err
+}
+
+// refused returns a refusal of decisions, unless they were queued before under the same key.
+func (m *Mailbox) refused(ctx context.Context, e entry, run string, refusal error) error {
+	if _, before, err := m.submitted(ctx, e); err == nil && before {
+		return nil
+	} else if err != nil {
+		refusal = errors.Join(err, refusal)
+	}
+	m.cfg.Logger.WarnContext(ctx, "mailbox_decision_refused", "thread", e.Thread, "run", run)
+	return wrap("decision for run", run, refusal)
 }
 
 // decides reports whether a request brings nothing but decisions.

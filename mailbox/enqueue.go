@@ -194,7 +194,7 @@ func (t *Thread) admits(tenant string) error {
 // runFor is the run that an entry is for.
 func (t *turn) runFor(e *entry) (Run, error) {
 	id := e.Run
-	if id == "" && t.thread.Open.Status == RunWaiting && !t.thread.Open.Postponed() {
+	if id == "" && t.thread.Open.takes(e.decides()) {
 		id = t.thread.Open.ID
 	}
 	if r, ok := t.runs[id]; ok {

@@ -31,6 +31,8 @@ var (
 	// ErrRefused is a request that does not fit where its run stands, such as a decision about a call that does not wait. A [Runtime]
 	// returns it with the result as the run stands: the dispatch is acknowledged, has it in LastError, and the run continues as it was.
 	ErrRefused = errors.New("refused")
+	// ErrDecided is an [ErrRefused] of decisions about a call that has one already, whether its run waits or is under way.
+	ErrDecided = fmt.Errorf("%w: it was decided before", ErrRefused)
 	// ErrPermanent marks an error that no retry fixes.
 	ErrPermanent = errors.New("permanent failure")
 )
@@ -54,9 +56,9 @@ var (
 	ErrStopped = errors.New("stopped")
 	// ErrLeaseLost is one that does not hold its thread any more.
 	ErrLeaseLost = errors.New("the lease was lost")
-	// ErrShutdown is one whose mailbox closes; another process will execute the dispatch.
+	// ErrShutdown is one whose mailbox closes; another process will execute the dispatch. It is also a request to a mailbox that is closed.
 	ErrShutdown = errors.New("the mailbox is closing")
-	// ErrTimeout is one that took longer than Request.Timeout. It counts as failed.
+	// ErrTimeout is one that took longer than Request.Timeout. It counts as failed, unless it comes to a result all the same.
 	ErrTimeout = errors.New("the execution took longer than its request allows")
 )
 

@@ -206,7 +206,7 @@ func (f *Feed) last(ctx context.Context, seq uint64, d Dispatch) (Event, error) 
 // hasEnd reports whether a reader at seq has had the end, from this Feed or from another one, perhaps in another process. The end has
 // the number after the last event, or the first one of a turn without events; no event of the log has it. The caller holds the lock.
 func (f *Feed) hasEnd(seq uint64) bool {
-	follows := beginsTurn(seq) || seq == f.sent
+	follows := beginsTurn(seq) || seq > 0 && seq == f.sent
 	for _, e := range f.page {
 		if e.Seq == seq {
 			return false

@@ -14,12 +14,12 @@ type health struct {
 	mu    sync.Mutex
 	err   error
 	since time.Time
-	// probed is when the loop asked last.
+	// probed is when the store was asked last.
 	probed time.Time
 }
 
-// Health returns nil while the store can be used, and else why not and since when. A process learns of it when it uses the store, at the
-// latest within Config.Poll between Start and Stop. It is logged once when it begins, and once when it ends.
+// Health returns nil while the store can be used, and else why not and since when. Between Start and Stop
+// the store is asked once in a Config.Poll, and one that does not answer for as long again, a second at least, cannot be used. It is logged once when it begins, and once when it ends.
 func (m *Mailbox) Health() error {
 	m.down.mu.Lock()
 	defer m.down.mu.Unlock()
@@ -40,6 +40,15 @@ func (m *Mailbox) available(ctx context.Context) {
 		m.cfg.Logger.InfoContext(ctx, "mailbox_store_available", "after", time.Since(m.down.since).Round(time.Millisecond))
 	}
 	m.down.err = nil
+}
+
+// monitor learns whether the store can be used, whatever other calls wait for.
+func (m *Mailbox) monitor(ctx context.Context) {
+	for wait(ctx, m.cfg.Poll) {
+		if m.check(ctx) == nil {
+			m.available(ctx)
+		}
+	}
 }
 
 // check probes the store once in a Config.Poll: a listing may be answered from what the process remembers.
@@ -80,7 +89,8 @@ type checker interface {
 
 // probe asks the store whether it can be used.
 func (m *Mailbox) probe(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Waits.Live)
+	patience := min(max(m.cfg.Poll, time.Second), m.cfg.Waits.Live)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), patience, fmt.Errorf("it has not answered for %v", patience))
 	defer cancel()
 	if c, ok := m.cfg.Store.(checker); ok {
 		return c.Health(ctx)

@@ -103,6 +103,67 @@ func TestHealth(t *testing.T) {
 	})
 }
 
+// hanging is a store whose calls wait long for an answer.
+type hanging struct {
+	broken
+
+	// between is set to let the outage begin with a listing, after a probe that went well.
+	between atomic.Bool
+}
+
+// answers waits until the store answers, ctx is done, or it has no patience any more.
+func (h *hanging) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 25*time.Second)
+	defer cancel()
+	for h.down.Load() {
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (h *hanging) Health(ctx context.Context) error { return h.answers(ctx) }
+
+func (h *hanging) Scan(ctx context.Context, s store.Scan) ([]store.Ref, error) {
+	if h.between.Swap(false) {
+		h.down.Store(true)
+	}
+	if err := h.answers(ctx); err != nil {
+		return nil, err
+	}
+	return h.Store.Scan(ctx, s)
+}
+
+// TestHealth_hanging: a store whose calls wait for it is known to be down as soon as one that refuses them, and so is that it is back.
+func TestHealth_hanging(t *testing.T) {
+	t.Parallel()
+	cases(t, map[string]func(*testing.T){
+		"a short outage": func(t *testing.T) {
+			log := &lines{}
+			s := &hanging{broken: broken{Store: memstore.New()}}
+			m := started(t, mailbox.Config{Runtime: &script{}, Store: s, Logger: slog.New(slog.NewTextHandler(log, nil))})
+			for i := range 20 {
+				sleep(10*time.Second + 130*time.Millisecond)
+				must(t, m.Health())
+				s.down.Store(i%2 == 0)
+				s.between.Store(i%2 == 1)
+				sleep(3 * time.Second)
+				if err := m.Health(); err == nil || !strings.Contains(err.Error(), "it has not answered for 1s") {
+					t.Errorf("health is %v", err)
+				}
+				s.down.Store(false)
+				sleep(2 * time.Second)
+				must(t, m.Health())
+			}
+			equal(t, "outages", log.count("mailbox_store_unavailable"), 20)
+			equal(t, "ends", log.count("mailbox_store_available"), 20)
+		},
+	})
+}
+
 func TestSubmitBatch(t *testing.T) {
 	t.Parallel()
 	cases(t, map[string]func(*testing.T){

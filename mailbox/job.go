@@ -28,7 +28,8 @@ type Steerer interface {
 type Judge interface {
 	// Judge binds decisions about a run to what it waits for, so that none is taken for an answer to a later question. It reads the
 	// thread's image alone, and is quick. With an [ErrRefused] one of them is about nothing that waits; the others come back bound all the
-	// same, and that one too as far as it is known what it was about.
+	// same, and that one too as far as it is known what it was about. It is an [ErrDecided] when one is about a call that has a decision:
+	// a run under way gets no other one then.
 	Judge(run string, image []byte, list []Decision) ([]Decision, error)
 }
 

@@ -57,12 +57,27 @@ func claimNext(t *turn, r claimRequest) (claimed string, more bool) {
 		t.supersede(d, staleText)
 	case t.ended(d):
 		t.acknowledge(d, endSettled)
+	case t.late(d):
+		d.LastError = lateText
+		t.acknowledge(d, endSettled)
 	default:
 		t.claim(t.revived(d, r), r)
 		return d.ID, false
 	}
 	t.free()
 	return "", true
+}
+
+// lateText is recorded with decisions that come after the end of their run.
+const lateText = "refused: the run had ended before the decision came to it"
+
+// late reports whether a dispatch brings nothing but decisions for a run that has ended: no other run waits for them.
+func (t *turn) late(d Dispatch) bool {
+	if t.runs[d.RunID].Status != RunDone {
+		return false
+	}
+	r, err := decodeRequest(d.Request, &t.thread)
+	return err == nil && r.decides()
 }
 
 // revived gives a dispatch a new run if its own has ended without it, as that of two messages for a run that waited: what it

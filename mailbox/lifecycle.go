@@ -8,14 +8,15 @@ import (
 	"sync"
 )
 
-// lifecycle is between which moments a Mailbox executes what. The Mailbox's lock guards life, started, polls and closing.
+// lifecycle is between which moments a Mailbox executes what. The Mailbox's lock guards life, started, polls, closing and closed.
 type lifecycle struct {
 	// life is the latest, nil before the first start; started is set between a start and a stop.
 	life    *life
 	started bool
 	// polls is set once the Mailbox executes what is queued: one that never did has nothing that continues a run later.
-	polls   bool
-	closing bool
+	polls bool
+	// closing is set from the beginning of the first Close on, closed from its end on.
+	closing, closed bool
 
 	// changing has an entry while a start or a stop is under way. work are the executions.
 	changing chan struct{}
@@ -64,6 +65,7 @@ func (m *Mailbox) begin() {
 	l, former := &life{stop: stop, done: make(chan struct{})}, m.life
 	m.life, m.started, m.polls = l, true, true
 	l.loops.Go(func() { m.schedule(ctx) })
+	l.loops.Go(func() { m.monitor(ctx) })
 	if m.cfg.Retention.Interval > 0 {
 		l.loops.Go(func() { m.collecting(ctx) })
 	}
@@ -89,6 +91,16 @@ func (m *Mailbox) shut() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.closing
+}
+
+// open refuses what comes after Close. What is being executed while it waits may still queue requests, for other processes.
+func (m *Mailbox) open() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return fmt.Errorf("mailbox: %w", ErrShutdown)
+	}
+	return nil
 }
 
 // polled reports whether the Mailbox executes what is queued, or did.
@@ -133,7 +145,8 @@ func (m *Mailbox) enter(ctx context.Context) error {
 
 func (m *Mailbox) exit() { <-m.changing }
 
-// Close takes nothing new and waits until what is being executed has ended. When ctx is done before, the rest is asked to end, and given
+// Close executes nothing new and waits until what is being executed has ended, which may queue requests until then. After it each request, and
+// each [Mailbox.Await] of what is not terminal, is [ErrShutdown]. When ctx is done before, the rest is asked to end, and given
 // back for other processes. What continues all the same for Config.Waits.Close is abandoned: Close returns an error that names it, its lease
 // is renewed no more, so that another process can continue when it is over, and what it still writes is refused then. Closing again waits
 // again.
@@ -156,6 +169,9 @@ func (m *Mailbox) Close(ctx context.Context) error {
 	}()
 	err := m.end(ctx, done, loops)
 	m.finish(ErrShutdown)
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
 	if m.pump != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Waits.Live)
 		defer cancel()

@@ -152,9 +152,10 @@ func (m *Mailbox) streamOf(dispatch string) *stream {
 }
 
 // Await waits until a dispatch is terminal, in whatever process, and returns it as it
-// is then.
+// is then. It is [ErrShutdown] once this Mailbox is closed.
 func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) {
 	for {
+		x := m.executionOf(dispatch) // before the dispatch is read: it may end meanwhile
 		d, found, err := m.Dispatch(ctx, dispatch)
 		switch {
 		case err != nil:
@@ -164,8 +165,14 @@ func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) 
 		case d.Status.Terminal():
 			return d, nil
 		}
+		if err := m.open(); err != nil {
+			return d, err
+		}
 		var over <-chan struct{}
-		if x := m.executionOf(dispatch); x != nil {
+		if x == nil {
+			x = m.executionOf(dispatch)
+		}
+		if x != nil {
 			over = x.done
 		}
 		if !wait(ctx, m.cfg.Poll, over) {

@@ -94,6 +94,22 @@ func TestPostpone(t *testing.T) {
 				t.Errorf("dispatch %+v", d)
 			}
 		},
+		"a result that comes too late counts": func(t *testing.T) {
+			s := &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
+				time.Sleep(2 * time.Minute)
+				return mailbox.Result{Termination: "natural"}, nil
+			}}
+			m := started(t, mailbox.Config{Runtime: s})
+			r := request("t", "first")
+			r.Timeout = time.Minute
+			sub := background(t, m, r)
+			sleep(5 * time.Minute)
+			if d := wantStatus(t, m, sub.Dispatch, mailbox.Acked); d.Attempts != 0 || d.LastError != "" {
+				t.Errorf("dispatch is %+v", d)
+			}
+			wantRun(t, m, sub.Run, mailbox.RunDone, "natural")
+			s.wantRan(t, "first")
+		},
 		"an execution that takes too long": func(t *testing.T) {
 			var cause error
 			s := &script{do: func(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {

@@ -202,6 +202,11 @@ func (r RunRef) Postponed() bool {
 	return r.Status == RunWaiting && (r.Wait == WaitRate || r.Wait == WaitPause)
 }
 
+// takes reports whether a request that names no run is for this one, which is open: decisions are also if it is under way.
+func (r RunRef) takes(decides bool) bool {
+	return r.Status == RunWaiting && !r.Postponed() || decides && (r.Status == RunRunning || r.Status == RunWaiting)
+}
+
 // Ref returns what a [Thread] keeps of the run.
 func (r Run) Ref() RunRef {
 	return RunRef{ID: r.ID, Agent: r.Agent, Status: r.Status, Wait: r.Wait, WaitUntil: r.WaitUntil}

@@ -66,8 +66,9 @@ type Request struct {
 	// At is when it is due, now when zero.
 	At          time.Time `json:"-"`
 	MaxAttempts int       `json:"-"`
-	// Timeout is how long one execution may take; 0 is no limit. One that takes longer ends with [ErrTimeout], which counts as failed: the
-	// next attempt continues from what the run has committed.
+	// Timeout is how long one execution may take; 0 is no limit. One that takes longer is asked to end, with [ErrTimeout], and then counts as
+	// failed: the next attempt continues from what the run has committed. A result to which it comes all the same counts, since nothing
+	// that was done is to be done again.
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 

@@ -13,6 +13,9 @@ import (
 // A run may get messages although it was reported that it did not: they come again then,
 // under the same ids.
 func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (Submission, error) {
+	if err := m.open(); err != nil {
+		return Submission{}, err
+	}
 	r, err := r.complete(m.cfg.NewID)
 	if err != nil {
 		return Submission{}, err

@@ -31,7 +31,7 @@ type Submission struct {
 // It fails with [ErrBusy], and queues nothing, when the run before does not yield in time. A request that brings nothing but decisions interrupts nothing: it fails with [ErrBusy]
 // while the thread is claimed, since the run may be past what they are about, and [Mailbox.Decide] is for a run under way.
 func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
-	if err := m.executes(); err != nil {
+	if err := cmp.Or(m.executes(), m.open()); err != nil {
 		return Submission{}, err
 	}
 	r, err := r.complete(m.cfg.NewID)
@@ -154,6 +154,9 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 
 // background makes the entry of a request that is queued in the background.
 func (m *Mailbox) background(ctx context.Context, r Request) (entry, error) {
+	if err := m.open(); err != nil {
+		return entry{}, err
+	}
 	r, err := r.complete(m.cfg.NewID)
 	if err != nil {
 		return entry{}, err

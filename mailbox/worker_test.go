@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -52,5 +54,45 @@ func TestWorkers(t *testing.T) {
 			sleep(jobs / 2 * time.Second)
 			equal(t, "executions", len(ran.ran()), jobs)
 		},
+	})
+}
+
+// stale is a store whose next read, once it is armed, returns what was there a while ago.
+type stale struct {
+	store.Store
+
+	armed atomic.Bool
+	while func()
+}
+
+func (s *stale) Read(ctx context.Context, thread string, q store.Query) (store.Snapshot, error) {
+	out, err := s.Store.Read(ctx, thread, q)
+	if s.armed.Swap(false) {
+		s.while()
+	}
+	return out, err
+}
+
+// TestAwait: who waits for an execution of this process need not poll, also when it ends while its dispatch is read.
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := &stale{Store: memstore.New(), while: func() {
+			close(release)
+			time.Sleep(time.Second)
+		}}
+		m := started(t, mailbox.Config{Store: s, Poll: time.Hour, Runtime: &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
+			<-release
+			return mailbox.Result{}, nil
+		}}})
+		sub := background(t, m, request("t", "x"))
+		sleep(0)
+		s.armed.Store(true)
+		begin := time.Now()
+		d, err := m.Await(t.Context(), sub.Dispatch)
+		must(t, err)
+		equal(t, "status", d.Status, mailbox.Acked)
+		equal(t, "time", time.Since(begin), time.Second)
 	})
 }

@@ -166,7 +166,7 @@ func (f *follower) ended(ctx context.Context, feed *mailbox.Feed, id string, end
 	}
 	if f.at.event == 0 {
 		if attempts(&d) == 0 {
-			return nil
+			return f.refused(&d)
 		}
 		return f.gap(&d, 0) // an execution sends events, and none is kept
 	}
@@ -189,6 +189,16 @@ func (f *follower) ended(ctx context.Context, feed *mailbox.Feed, id string, end
 	}
 	f.at.event = end
 	return f.send(finishFrame(run, r, f.place(id)))
+}
+
+// refused sends the event of decisions for a run that had ended: they were not executed.
+func (f *follower) refused(d *mailbox.Dispatch) error {
+	if d.Status != mailbox.Acked || d.LastError == "" {
+		return nil
+	}
+	f.at.event = 1
+	out, _ := frameOf(mailbox.Event{Type: mailbox.EventRefused, Data: []byte(d.LastError)}, f.place(d.ID))
+	return f.send(out)
 }
 
 func (f *follower) gap(d *mailbox.Dispatch, next uint64) error {

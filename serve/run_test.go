@@ -157,6 +157,60 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// TestLateDecision: a decision that a run under way does not come to wait for makes no run, and the stream of the run that it names says so.
+func TestLateDecision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	run := w.submit("/v1/threads/t/runs", say("hold")).Run
+	<-w.mind.begun
+	w.want(http.StatusOK, http.MethodPost, "/v1/runs/"+run+"/decisions", `{"decisions":[{"target":"nonsense","action":"allow"}]}`)
+	s := w.follow(run, "")
+	close(w.mind.release)
+	refused := s.until("refused")
+	id := refused[len(refused)-1].id
+	if last := refused[len(refused)-1]; id != "2-1" || last.field(t, "run_id") != run || !strings.Contains(fmt.Sprint(last.field(t, "detail")), "refused") {
+		t.Errorf("the event is %s %s", id, last.data)
+	}
+	for _, rest := range [][]event{s.rest(), w.follow(run, id).rest()} {
+		if len(rest) != 1 || rest[0].name != "settled" {
+			t.Errorf("after it came %s", told(rest))
+		}
+	}
+	if list := names(w.follow(run, "").rest()); !slices.Equal(list[len(list)-2:], []string{"refused", "settled"}) {
+		t.Errorf("a later reader gets %q", list)
+	}
+	var runs struct {
+		Runs []struct{ Termination string }
+	}
+	w.want(http.StatusOK, http.MethodGet, "/v1/runs?thread=t", "").decode(t, &runs)
+	if len(runs.Runs) != 1 || runs.Runs[0].Termination != "natural" {
+		t.Errorf("runs are %+v", runs)
+	}
+	if a := w.want(http.StatusOK, http.MethodGet, "/v1/threads/t", ""); !strings.Contains(string(a.body), `"latest_run":{"id":"`+run) {
+		t.Errorf("the thread is %s", a.body)
+	}
+	w.refused(http.StatusConflict, http.MethodPost, "/v1/threads/t/runs", `{"decisions":[{"target":"nonsense","action":"allow"}]}`)
+}
+
+// TestMessageInsteadOfDecision: a message for a run that waits for a decision is the answer, in each mode.
+func TestMessageInsteadOfDecision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	for _, mode := range []string{"background", "foreground", "live"} {
+		path := "/v1/threads/" + mode + "/runs"
+		s := w.stream(http.MethodPost, path, say("ask"))
+		run := s.until("run_waiting")[0].run(t)
+		if next := w.submit(path, say("say else", `"mode":"`+mode+`"`)); next.Run != run {
+			t.Errorf("%s: the message went to %+v, want run %s", mode, next, run)
+		}
+		list := s.rest()
+		if last := list[len(list)-1]; last.field(t, "output") != "else" || !slices.Contains(names(list), "tool_call_cancelled") {
+			t.Errorf("%s: after the message came %s", mode, told(list))
+		}
+		w.refused(http.StatusConflict, http.MethodPost, "/v1/runs/"+run+"/decisions", `{"decisions":[{"target":"ticket","action":"allow"}]}`)
+	}
+}
+
 // TestLive: messages reach a run under way, and begin one when there is none.
 func TestLive(t *testing.T) {
 	t.Parallel()

@@ -92,10 +92,21 @@ func (r *Runtime) Judge(run string, image []byte, list []mailbox.Decision) ([]ma
 			return list, err
 		}
 	}
-	if len(refused) > 0 {
+	switch {
+	case c.Run.RunID == run && slices.ContainsFunc(in, func(d agent.Decision) bool { return answered(d, c.Tickets) }):
+		return out, fmt.Errorf("agentrun: %.120q: %w", refused, mailbox.ErrDecided)
+	case len(refused) > 0:
 		return out, refusal(refused)
+	default:
+		return out, nil
 	}
-	return out, nil
+}
+
+// answered reports whether a decision is about a call that has one, and does not wait for another.
+func answered(d agent.Decision, tickets []agent.Ticket) bool {
+	return d.Find(tickets) < 0 && slices.ContainsFunc(tickets, func(t agent.Ticket) bool {
+		return t.Decision != nil && (t.ID == d.Target || t.Call.ID == d.Target)
+	})
 }
 
 // pending are the decisions that tickets do not show.

@@ -2,6 +2,7 @@ package agentrun_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -134,21 +135,31 @@ func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost,
 	return died.Load(), died.Load()
 }
 
-// TestDecisionIsTakenOnce: the same decision live and queued, and a second one about the same call, are one.
+// TestDecisionIsTakenOnce: the same decision queued and live are one, and whoever decides about the call again learns that it was decided.
 func TestDecisionIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		mem := memstore.New()
 		s, begun, release := held()
 		one := newProcess(t, mem, "one", pair{}, s, asksFirst{})
-		two := newProcess(t, unwatched{mem}, "two", pair{}, s, asksFirst{}) // no process observes it
+		two := newProcess(t, unwatched{mem}, "two", pair{}, s, asksFirst{})
 		sub := one.submit(t, request(t, "t", user("go")))
 		<-begun
-		for _, p := range []*process{one, two, one} {
-			ok, err := p.box.Decide(t.Context(), sub.Run, yes(t, "first")...)
-			must(t, err)
-			if !ok {
-				t.Error("nobody has the decision")
+		two.submit(t, mailbox.Request{Thread: "t", Run: sub.Run, Decisions: yes(t, "first")})
+		ok, err := two.box.Decide(t.Context(), sub.Run, yes(t, "first")...)
+		must(t, err)
+		if !ok {
+			t.Error("nobody has the decision")
+		}
+		for _, target := range []string{"first", "ask_first"} {
+			for _, p := range []*process{two, one} {
+				if ok, err := p.box.Decide(t.Context(), sub.Run, yes(t, target)...); ok || !errors.Is(err, mailbox.ErrDecided) {
+					t.Errorf("another decision: %v, %v", ok, err)
+				}
+				_, err := p.box.SubmitBackground(t.Context(), mailbox.Request{Thread: "t", Decisions: yes(t, target)})
+				if !errors.Is(err, mailbox.ErrDecided) {
+					t.Errorf("another request: %v", err)
+				}
 			}
 		}
 		close(release)
@@ -164,8 +175,11 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 		}
 		list, err := queueOf(t, mem).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		must(t, err)
+		if len(list) != 2 {
+			t.Errorf("%d dispatches", len(list))
+		}
 		for _, d := range list {
-			if d.Status != mailbox.Acked {
+			if d.Status != mailbox.Acked || d.RunID != sub.Run {
 				t.Errorf("dispatch is %+v", d)
 			}
 		}

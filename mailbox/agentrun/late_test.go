@@ -217,7 +217,7 @@ func TestSecondQuestion(t *testing.T) {
 	})
 }
 
-// TestLapsedDecision: an answer that comes when the wait has lapsed executes nothing, whatever run it comes to.
+// TestLapsedDecision: an answer that comes when the wait has lapsed is refused, and makes no run.
 func TestLapsedDecision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,9 +227,12 @@ func TestLapsedDecision(t *testing.T) {
 		p.await(t, sub)
 		_, err := p.box.CancelRun(t.Context(), sub.Run)
 		must(t, err)
-		late := p.submit(t, mailbox.Request{Thread: "t", Decisions: yes(t, "ask_call_1_0")})
-		if d := p.await(t, late); d.Status != mailbox.Acked || d.Termination != agentrun.Duplicate || !strings.Contains(d.LastError, "refused") {
-			t.Errorf("dispatch is %+v", d)
+		_, err = p.box.SubmitBackground(t.Context(), mailbox.Request{Thread: "t", Decisions: yes(t, "ask_call_1_0")})
+		if !errors.Is(err, mailbox.ErrRefused) {
+			t.Errorf("the answer is %v", err)
+		}
+		if list, err := p.box.Runs(t.Context(), mailbox.RunQuery{Thread: "t", Limit: 9}); err != nil || len(list) != 1 {
+			t.Errorf("runs are %+v, %v", list, err)
 		}
 		if len(s.keys) != 0 {
 			t.Errorf("executed: %q", s.keys)

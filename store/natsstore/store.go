@@ -108,6 +108,9 @@ func (s *Store) Health(ctx context.Context) error {
 		return fmt.Errorf("natsstore: %w", err)
 	}
 	if err := s.catchUp(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("no answer of %s: %w", s.cfg.URL, context.Cause(ctx))
+		}
 		return fmt.Errorf("natsstore: %w", redact(s.cfg.URL, err))
 	}
 	return nil

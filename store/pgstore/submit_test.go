@@ -2,8 +2,11 @@ package pgstore_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mortise-dev/mortise/mailbox"
 )
@@ -69,5 +72,34 @@ func TestSubmitWithin(t *testing.T) {
 	again, err := m.SubmitBackground(t.Context(), mailbox.Request{Thread: "t", Key: "kept", Messages: []mailbox.Input{{Data: []byte("kept")}}})
 	if err != nil || !again.Repeated || len(r.ran) != 0 {
 		t.Errorf("submitted again: %+v, %v, %d executions", again, err, len(r.ran))
+	}
+}
+
+// TestSubmitWithin_ended: a request in a transaction that has ended is not queued, and the error does not leave that open.
+func TestSubmitWithin_ended(t *testing.T) {
+	t.Parallel()
+	c := config(t)
+	s := open(t, c)
+	m, err := mailbox.New(t.Context(), mailbox.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close(context.WithoutCancel(t.Context())) }()
+	for name, end := range map[string]func(pgx.Tx) error{
+		"commit":   func(tx pgx.Tx) error { return tx.Commit(t.Context()) },
+		"rollback": func(tx pgx.Tx) error { return tx.Rollback(t.Context()) },
+		"lost":     func(tx pgx.Tx) error { return tx.Conn().Close(t.Context()) },
+	} {
+		tx := begun(t, c)
+		if err := end(tx); err != nil {
+			t.Fatal(err)
+		}
+		_, err := m.SubmitWithin(t.Context(), s.Within(tx), mailbox.Request{Thread: "t", Messages: []mailbox.Input{{Data: []byte("late")}}})
+		if err == nil || errors.Is(err, mailbox.ErrUnknownOutcome) {
+			t.Errorf("%s: a submission after the end of its transaction: %v", name, err)
+		}
+	}
+	if list, err := m.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10}); err != nil || len(list) != 0 {
+		t.Errorf("dispatches are %+v, %v", list, err)
 	}
 }

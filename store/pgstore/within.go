@@ -21,7 +21,7 @@ func (s *Store) Within(tx pgx.Tx) store.Store {
 func (s *Store) inside(ctx context.Context, run func(context.Context, *pgx.Conn) error) error {
 	point, err := s.tx.Begin(ctx)
 	if err != nil {
-		return err
+		return store.NotApplied(err) // the transaction has ended, or will not be committed
 	}
 	if err := run(ctx, s.tx.Conn()); err != nil {
 		return errors.Join(err, point.Rollback(ctx))

@@ -1,7 +1,8 @@
 // Package sqlitestore keeps a store in one SQLite file, without cgo.
 //
-// An operator starts with it: one binary, one file, and any number of processes on the same machine. The file must be on a local disk,
-// because SQLite's locks do not hold on network file systems.
+// An operator starts with it: one binary, one file, and any number of processes on the same machine. An inbox in it is for one of them at
+// a time: `mortise serve` refuses a file that another one has. The file must be on a local disk, because SQLite's locks do not hold on network
+// file systems.
 //
 // Durability: the file is in WAL mode with synchronous=FULL. Apply returns after the flush of its transaction. Batches that are applied
 // concurrently share one transaction. Events are not flushed: a crash of the machine may lose the last ones, a crash of the process does
