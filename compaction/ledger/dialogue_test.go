@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -178,4 +179,27 @@ func TestWhatIsNoRequestAndNoRule(t *testing.T) {
 	lacks(t, rules, "artifacts", "the lock must")
 	has(t, text, "→ the agent at m5: “Good question. The lock is released too early.”")
 	lacks(t, text, "“/model”")
+}
+
+// TestMeetingHasAStatementOfEachPart shows that a part without names and numbers is quoted, too, by what says most of its topics.
+func TestMeetingHasAStatementOfEachPart(t *testing.T) {
+	t.Parallel()
+	s := &story{}
+	for i := range 40 {
+		s.user(fmt.Sprintf("%s: Berth %d of Nordhavn costs £%d million since March %d, says Kattegat House.", []string{"Anna", "Ben", "Carla"}[i%3], 20+i, 30+i, i%28))
+	}
+	for i := range 40 {
+		s.user(fmt.Sprintf("%s: %s", []string{"Anna", "Ben", "Carla"}[i%3], []string{
+			"The lantern should hang over the stairs where everybody walks in the evening.", "A lantern needs somebody who lights it when the evening comes.",
+		}[i%2]))
+	}
+	text := part(s.render(2600), "Spoken of, in order")
+	parts := strings.Split(text, "\n- ")
+	for _, p := range parts {
+		has(t, p, "\n  → m")
+	}
+	has(t, parts[len(parts)-1], "antern")
+	if len(parts) < 2 {
+		t.Errorf("%d parts:\n%s", len(parts), text)
+	}
 }
