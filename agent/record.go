@@ -59,12 +59,12 @@ func (w WaitReason) Decided() bool {
 // clientTool begins the action of a call of a tool that the client executes.
 const clientTool = "tool:"
 
-// waitOf returns what the holder of a ticket waits for, by the ticket's action.
-func waitOf(action string) WaitReason {
+// Wait returns what the call waits for, by the action.
+func (t *Ticket) Wait() WaitReason {
 	switch {
-	case slices.Contains([]string{"user_input", "input_required", "user_input_required"}, action):
+	case slices.Contains([]string{"user_input", "input_required", "user_input_required"}, t.Action):
 		return WaitInput
-	case action == "external_event", strings.HasPrefix(action, clientTool):
+	case t.Action == "external_event", strings.HasPrefix(t.Action, clientTool):
 		return WaitEvent
 	default:
 		return WaitPermission
@@ -75,7 +75,7 @@ func waitOf(action string) WaitReason {
 func waitOfAll(tickets []Ticket) WaitReason {
 	reasons := map[WaitReason]bool{}
 	for i := range tickets {
-		reasons[waitOf(tickets[i].Action)] = true
+		reasons[tickets[i].Wait()] = true
 	}
 	for _, w := range []WaitReason{WaitPermission, WaitInput, WaitEvent} {
 		if reasons[w] {

@@ -276,15 +276,20 @@ func TestAGUI_run(t *testing.T) {
 func TestAGUI_deny(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
+	n := 0
 	for answer, want := range map[string]string{
 		`"status":"resolved","payload":{"approved":false,"reason":"too loud"}`: "too loud",
 		`"status":"cancelled"`: "no answer",
-		`"status":"resolved","payload":{"approved":"false","reason":"in a text"}`: "in a text",
-		`"status":"resolved","payload":{"approved":null,"reason":"nothing"}`:      "nothing",
-		`"status":"resolved","payload":false`:                                     "did not approve",
+		`"status":"resolved","payload":{"approved":"false","reason":"in a text"}`:    "in a text",
+		`"status":"resolved","payload":{"approved":null,"reason":"nothing"}`:         "nothing",
+		`"status":"resolved","payload":false`:                                        "did not approve",
+		`"status":"resolved","payload":{"accepted":false,"reason":"in other words"}`: "in other words",
+		`"status":"resolved"`: "did not approve",
 	} {
-		w.agui(http.MethodPost, "/v1/ag-ui", runInput(want, "run "+want, "ask"))
-		list := w.agui(http.MethodPost, "/v1/ag-ui", fmt.Sprintf(`{"threadId":%q,"runId":"next %s","messages":[],"resume":[{"interruptId":"ticket",%s}]}`, want, want, answer))
+		n++
+		thread := fmt.Sprint("t", n)
+		w.agui(http.MethodPost, "/v1/ag-ui", runInput(thread, "run "+thread, "ask"))
+		list := w.agui(http.MethodPost, "/v1/ag-ui", fmt.Sprintf(`{"threadId":%q,"runId":"next %s","messages":[],"resume":[{"interruptId":"ticket",%s}]}`, thread, thread, answer))
 		if result := fmt.Sprint(list[len(list)-1].data["result"]); !strings.Contains(result, want) {
 			t.Errorf("%s: the result is %s", answer, result)
 		}

@@ -46,7 +46,7 @@ type aguiResume struct {
 
 	InterruptID string `json:"interruptId" minLength:"1" maxLength:"256"`
 	Status      string `json:"status" enum:"resolved,cancelled"`
-	Payload     any    `json:"payload,omitempty" doc:"The answer. {\"approved\": false} denies the call, as does any other value than true, and false alone."`
+	Payload     any    `json:"payload,omitempty" doc:"The answer. {\"approved\": false} denies the call, as does any other value than true, and false alone. A permission without a schema needs {\"approved\": true}."`
 }
 
 type aguiInput struct {
@@ -93,7 +93,7 @@ func (s *Server) submitAGUI(ctx context.Context, in *aguiInput) (mailbox.Run, po
 		return mailbox.Run{}, position{}, err
 	}
 	if r.Messages, err = agentrun.Inputs(messages...); err == nil {
-		r.Decisions, err = b.decisions(ctx)
+		r.Decisions, err = s.decisions(ctx, b, head.Open.ID)
 	}
 	asks := head.Open.Status == mailbox.RunWaiting && agent.WaitReason(head.Open.Wait).Decided()
 	switch {
@@ -168,8 +168,33 @@ func (b *aguiRequest) context() string {
 	return text.String()
 }
 
+// permissions are the tickets of a run that ask for nothing but a permission: what does not give it denies.
+func (s *Server) permissions(ctx context.Context, id string) (map[string]bool, error) {
+	out := map[string]bool{}
+	run, _, err := s.box().Run(ctx, id)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // see the caller
+	}
+	r, err := s.record(ctx, run)
+	if err != nil || r.Waiting == nil {
+		return out, err
+	}
+	for i := range r.Waiting.Tickets {
+		t := &r.Waiting.Tickets[i]
+		out[t.ID] = t.ResponseSchema == nil && t.Wait() == agent.WaitPermission
+	}
+	return out, nil
+}
+
 // decisions are the answers to what a run asks.
-func (b *aguiRequest) decisions(ctx context.Context) ([]mailbox.Decision, error) {
+func (s *Server) decisions(ctx context.Context, b *aguiRequest, run string) ([]mailbox.Decision, error) {
+	if len(b.Resume) == 0 {
+		return nil, nil
+	}
+	permission, err := s.permissions(ctx, run)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]decision, 0, len(b.Resume))
 	for i, r := range b.Resume {
 		d := decision{Target: r.InterruptID, Action: actionAllow, Result: r.Payload}
@@ -180,7 +205,7 @@ func (b *aguiRequest) decisions(ctx context.Context) ([]mailbox.Decision, error)
 			d = decision{Target: r.InterruptID, Action: actionDeny, Reason: "the user gave no answer"}
 		case answer["editedArgs"] != nil:
 			return nil, problem(http.StatusUnprocessableEntity, "arguments of a call cannot be edited", "deny the call, and say in the reason what to do instead").about(fmt.Sprintf("body.resume[%d].payload", i))
-		case asked && approved != true, r.Payload == false:
+		case (asked || permission[r.InterruptID]) && approved != true, r.Payload == false:
 			reason, _ := answer["reason"].(string)
 			d = decision{Target: r.InterruptID, Action: actionDeny, Reason: cmp.Or(reason, "the user did not approve")}
 		}
