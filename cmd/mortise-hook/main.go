@@ -111,7 +111,7 @@ func (c *call) ask(in io.Reader) (*frame.Reply, error) {
 	for range 2 {
 		var reply *frame.Reply
 		switch reply, err = c.exchange(event); {
-		case errors.Is(err, syscall.EPIPE): // it was ending, and did not read the event
+		case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET): // it was ending, and did not read all of the event
 		case err != nil || reply.Status == frame.StatusOK:
 			return reply, err
 		default:

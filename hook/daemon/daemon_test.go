@@ -332,6 +332,30 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestEnding: a daemon that ends before it has read an event did not see it: the next one gets it.
+func TestEnding_unread(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, counter(), guard(), slow())
+	ending, err := net.Listen("unix", p.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		c, err := ending.Accept()
+		time.Sleep(100 * time.Millisecond) // the event is there, and is not read
+		_ = ending.Close()
+		if err == nil {
+			_ = c.Close()
+		}
+	}()
+	if o := p.call(t, long, "claude", "PreToolUse", bash(1, "ls"), "MORTISE_TEST_DAEMON="+p.dir); !strings.Contains(o.stdout, "n=1.") {
+		t.Errorf("%+v", o)
+	}
+	if pid := daemonOf(p.socket()); pid > 0 {
+		_ = syscall.Kill(pid, syscall.SIGTERM)
+	}
+}
+
 // daemonOf is the process that listens on a socket, or 0.
 func daemonOf(path string) int {
 	c, err := frame.Dial(path)
