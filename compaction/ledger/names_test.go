@@ -32,6 +32,23 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestNamesByForm: what only looks like a file name is none, and an address of a person is none.
+func TestNamesByForm(t *testing.T) {
+	t.Parallel()
+	s := (&story{}).user("look around").bash("cat src/a.ts", "console.log theme.fg README.md notes.txt go.mod src/b.ts me@example.com 12345 https://example.com/x userName").agent("Done.")
+	names := part(s.render(1500), "Other names")
+	has(t, names, "- Paths: ", "- Links and ids: ", "- Identifiers: ")
+	for line := range strings.Lines(names) {
+		label, list, _ := strings.Cut(line, ":")
+		want := map[string]string{
+			"- Paths": "README.md go.mod notes.txt src/a.ts src/b.ts", "- Links and ids": "12345 https://example.com/x me@example.com", "- Identifiers": "console.log theme.fg userName",
+		}[label]
+		if got := strings.Join(slices.Sorted(strings.FieldsSeq(list)), " "); got != want {
+			t.Errorf("%s: %q, want %q", label, got, want)
+		}
+	}
+}
+
 func TestNamesKnowWhoUsedThem(t *testing.T) {
 	t.Parallel()
 	s := (&story{}).user("look at user_name").agent("I see agent_name").read("/w/home_file.go").bash("run call_name", "result_name user_name")

@@ -110,6 +110,9 @@ func form(n string) int {
 		}
 		return 0
 	}
+	if strings.IndexByte(n, '@') > 0 { // an address
+		return 1
+	}
 	digits := 0
 	for i := range len(n) {
 		if n[i] >= '0' && n[i] <= '9' {
@@ -119,10 +122,22 @@ func form(n string) int {
 	if digits*2 > len(n) || digits > 0 && len(n) >= 7 && strings.Trim(n, "0123456789abcdef-") == "" {
 		return 1
 	}
-	if i := strings.LastIndexByte(n, '.'); i > 0 && len(n)-i <= 5 && strings.ToLower(n) == n {
+	if i := strings.LastIndexByte(n, '.'); i > 0 && isExtension(n[i+1:]) {
 		return 0
 	}
 	return 2
+}
+
+// isExtension reports what file names end with, and other names such as console.log and theme.fg do not.
+func isExtension(s string) bool {
+	switch s {
+	case "bash", "c", "cc", "cfg", "cjs", "conf", "cpp", "cs", "css", "csv", "dart", "db", "diff", "env", "erl", "ex", "exs", "gif", "go", "gz", "h", "hpp",
+		"hs", "htm", "html", "ini", "ipynb", "java", "jpg", "js", "json", "jsonl", "jsx", "kt", "lock", "lua", "md", "mdx", "mjs", "ml", "mod", "patch", "pdf",
+		"php", "png", "proto", "ps1", "py", "pyi", "rb", "rs", "rst", "scala", "scss", "sh", "sql", "sum", "svelte", "svg", "swift", "tar", "tmpl", "toml",
+		"ts", "tsv", "tsx", "txt", "vue", "wasm", "wat", "xml", "yaml", "yml", "zip", "zsh":
+		return true
+	}
+	return false
 }
 
 // Index lists the best names of a state and nothing else, in at most budget bytes: a base line to

@@ -58,5 +58,6 @@ func ExampleSummarizers() {
 	// - read go.mod (m2)
 	//
 	// ## Other names
-	// - Paths: example.com/m v1.0.0
+	// - Paths: example.com/m
+	// - Identifiers: v1.0.0
 }
