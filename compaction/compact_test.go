@@ -221,3 +221,19 @@ func someMessages(kinds []byte) (list []abi.Message) {
 	}
 	return list
 }
+
+// TestCompact_besides: a list that leaves out what the summary names is read back, too.
+func TestCompact_besides(t *testing.T) {
+	t.Parallel()
+	list := append([]abi.Message{system("s", "<conversation-summary>\na.go was changed.\n\n<modified-files besides=\"those named above\">\n/srv/b.go\n</modified-files>\n</conversation-summary>")}, rounds(40)...)
+	previous := ""
+	got, err := compaction.Compact(t.Context(), list, compaction.Options{
+		Policy: tight(), Summarizer: scripted(func(_ context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
+			previous = *r.PreviousSummary
+			return &abi.Summary{Text: "a.go was changed, and more."}, nil
+		}),
+	})
+	if err != nil || previous != "a.go was changed." || !strings.Contains(fmt.Sprint(got.Messages), "/srv/b.go") {
+		t.Errorf("%v, the summary before is %q", err, previous)
+	}
+}

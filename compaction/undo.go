@@ -29,7 +29,7 @@ func (c *Compactor) Undo(id string) bool {
 	}
 	err := c.commit(t, latest, func(s *State) { s.Undo() })
 	if errors.Is(err, ErrConflict) && !latest(&t.state) {
-		return false // another process has taken it back, and told that
+		return false // another process has taken it back, and sent the event
 	}
 	e := Event{
 		Kind: EventUndone, AttemptID: m.ID, FromID: m.FromID, ToID: m.ToID, Policy: m.Policy, PreTokens: m.PostTokens, PostTokens: m.PreTokens,

@@ -380,7 +380,7 @@ func TestUndoTwice(t *testing.T) {
 		t.Error("the compaction was not taken back once")
 	}
 	if kinds := d.kinds(); slices.Contains(kinds, compaction.EventFailed) {
-		t.Errorf("a failure was told: %v", kinds)
+		t.Errorf("there is an event of a failure: %v", kinds)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestCalls_ambiguous(t *testing.T) {
 	}
 }
 
-// A blocked call whose arguments are no JSON is told to the model, in bodies that are JSON, then and in later requests.
+// The model gets the refusal of a call whose arguments are no JSON in a body that is JSON, at once and in later requests.
 func TestCalls_ambiguousStream(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"{\"command\":\"rm -rf /\n\"}", `{"command":nul}`, `{"command":"rm`} {

@@ -296,6 +296,19 @@ func TestAGUI_deny(t *testing.T) {
 	}
 }
 
+// TestAGUI_answer: what a call asked for, besides a permission, is given to it as it is.
+func TestAGUI_answer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	for _, tool := range []string{"inquire", "form"} {
+		w.agui(http.MethodPost, "/v1/ag-ui", runInput(tool, "run "+tool, tool))
+		list := w.agui(http.MethodPost, "/v1/ag-ui", fmt.Sprintf(`{"threadId":%q,"runId":"next %s","messages":[],"resume":[{"interruptId":"ticket","status":"resolved","payload":{"city":"Kiel"}}]}`, tool, tool))
+		if result := fmt.Sprint(list[len(list)-1].data["result"]); !strings.Contains(result, `decided {"city":"Kiel"}`) {
+			t.Errorf("%s: the result is %s", tool, result)
+		}
+	}
+}
+
 // TestAGUI_refuses: what cannot be honoured is refused, and names the field.
 func TestAGUI_refuses(t *testing.T) {
 	t.Parallel()

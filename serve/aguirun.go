@@ -168,8 +168,8 @@ func (b *aguiRequest) context() string {
 	return text.String()
 }
 
-// permissions are the tickets of a run that ask for nothing but a permission: what does not give it denies.
-func (s *Server) permissions(ctx context.Context, id string) (map[string]bool, error) {
+// asking are the tickets of a run that ask for more than a permission. Of others, what does not permit the call denies it.
+func (s *Server) asking(ctx context.Context, id string) (map[string]bool, error) {
 	out := map[string]bool{}
 	run, _, err := s.box().Run(ctx, id)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *Server) permissions(ctx context.Context, id string) (map[string]bool, e
 	}
 	for i := range r.Waiting.Tickets {
 		t := &r.Waiting.Tickets[i]
-		out[t.ID] = t.ResponseSchema == nil && t.Wait() == agent.WaitPermission
+		out[t.ID] = t.ResponseSchema != nil || t.Wait() != agent.WaitPermission
 	}
 	return out, nil
 }
@@ -191,7 +191,7 @@ func (s *Server) decisions(ctx context.Context, b *aguiRequest, run string) ([]m
 	if len(b.Resume) == 0 {
 		return nil, nil
 	}
-	permission, err := s.permissions(ctx, run)
+	asks, err := s.asking(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (s *Server) decisions(ctx context.Context, b *aguiRequest, run string) ([]m
 			d = decision{Target: r.InterruptID, Action: actionDeny, Reason: "the user gave no answer"}
 		case answer["editedArgs"] != nil:
 			return nil, problem(http.StatusUnprocessableEntity, "arguments of a call cannot be edited", "deny the call, and say in the reason what to do instead").about(fmt.Sprintf("body.resume[%d].payload", i))
-		case (asked || permission[r.InterruptID]) && approved != true, r.Payload == false:
+		case (asked || !asks[r.InterruptID]) && approved != true, r.Payload == false:
 			reason, _ := answer["reason"].(string)
 			d = decision{Target: r.InterruptID, Action: actionDeny, Reason: cmp.Or(reason, "the user did not approve")}
 		}

@@ -69,7 +69,7 @@ func (m *mind) Stream(ctx context.Context, r llm.Request, emit func(llm.Delta) b
 		for word := range strings.SplitSeq(rest, " ") {
 			emit(llm.Delta{Type: llm.DeltaText, Text: word})
 		}
-	case "ask", "slow":
+	case "ask", "slow", "inquire", "form":
 		emit(llm.Delta{Type: llm.DeltaCallStart, CallID: "call_" + what, Name: what})
 		emit(llm.Delta{Type: llm.DeltaCallArguments, CallID: "call_" + what, Text: `{"a":1}`})
 	case "bill":
@@ -108,10 +108,12 @@ func (m *mind) Stream(ctx context.Context, r llm.Request, emit func(llm.Delta) b
 	return nil
 }
 
-// tools are ask and slow.
+// tools are ask, slow, and two that ask for more than a permission.
 type tools struct{ m *mind }
 
-func (tools) Tools() []abi.Tool { return []abi.Tool{{Name: "ask"}, {Name: "slow"}} }
+func (tools) Tools() []abi.Tool {
+	return []abi.Tool{{Name: "ask"}, {Name: "slow"}, {Name: "inquire"}, {Name: "form"}}
+}
 
 func (s tools) CallTool(ctx context.Context, c abi.ToolCall) (abi.ToolResult, error) {
 	switch {
@@ -120,7 +122,14 @@ func (s tools) CallTool(ctx context.Context, c abi.ToolCall) (abi.ToolResult, er
 		<-ctx.Done()
 		return abi.ToolResult{}, ctx.Err()
 	case c.Resume == nil:
-		return abi.ToolResult{Status: abi.ToolPending, Message: "really?", Ticket: &abi.SuspendTicket{ID: "ticket", Mode: abi.ResumePassDecision}}, nil
+		k := &abi.SuspendTicket{ID: "ticket", Mode: abi.ResumePassDecision}
+		switch c.Name {
+		case "inquire":
+			k.Action = "user_input"
+		case "form":
+			k.ResponseSchema = map[string]any{"type": "object"}
+		}
+		return abi.ToolResult{Status: abi.ToolPending, Message: "really?", Ticket: k}, nil
 	}
 	data, _ := json.Marshal(c.Resume.Result)
 	return abi.ToolResult{Message: "decided " + string(data)}, nil

@@ -199,6 +199,10 @@ func TestMeetingHasAStatementOfEachPart(t *testing.T) {
 		has(t, p, "\n  → m")
 	}
 	has(t, parts[len(parts)-1], "antern")
+	head, _, _ := strings.Cut(parts[len(parts)-1], "\n")
+	if strings.Count(head, "lantern") != 1 {
+		t.Errorf("a word is there twice: %s", head)
+	}
 	if len(parts) < 2 {
 		t.Errorf("%d parts:\n%s", len(parts), text)
 	}

@@ -318,7 +318,7 @@ func TestRemote_ends(t *testing.T) {
 	begin := time.Now()
 	_ = s.toProxy.Close()
 	s.expect(s.client, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"[redacted]","type":"text"}]}}`)
-	go func() { _, _ = io.Copy(io.Discard, s.fromProxy) }() // the client reads on: it may hear that the other call has failed
+	go func() { _, _ = io.Copy(io.Discard, s.fromProxy) }() // the client continues to read: the error of the other call may come
 	s.end(s.toProxy)
 	if took := time.Since(begin); took > 9*time.Second {
 		t.Errorf("the end took %s", took)

@@ -94,8 +94,8 @@ func TestSmuggling_results(t *testing.T) {
 	s.expect(s.client, `{"jsonrpc":"2.0","method":"end"}`)
 }
 
-// TestSmuggling_spelled: a message whose members some readers take for those of JSON-RPC, whatever their case, and an answer that is a request as
-// well, reach nobody.
+// TestSmuggling_spelled: a message whose members some readers take for those of JSON-RPC, whatever their case, is dropped, and so is an answer
+// that is also a request.
 func TestSmuggling_spelled(t *testing.T) {
 	t.Parallel()
 	const secret = `{"content":[{"type":"text","text":"hunter2"}]}`

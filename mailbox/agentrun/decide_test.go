@@ -135,7 +135,7 @@ func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost,
 	return died.Load(), died.Load()
 }
 
-// TestDecisionIsTakenOnce: the same decision queued and live are one, and whoever decides about the call again learns that it was decided.
+// TestDecisionIsTakenOnce: the same decision queued and live are one, and another decision about the call is ErrDecided.
 func TestDecisionIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 		ok, err := two.box.Decide(t.Context(), sub.Run, yes(t, "first")...)
 		must(t, err)
 		if !ok {
-			t.Error("nobody has the decision")
+			t.Error("the run does not have the decision")
 		}
 		for _, target := range []string{"first", "ask_first"} {
 			for _, p := range []*process{two, one} {

@@ -117,7 +117,7 @@ func (r *Request) Worded(b *Block, words []byte) []byte {
 	return append(append([]byte(before), words...), after...)
 }
 
-// saidDepth is how deep words are looked for in a part.
+// saidDepth is the depth down to which a part is searched for words.
 const saidDepth = 6
 
 // said are the words of a list of parts, or of one: texts, documents of text, results of searches, and what a shell printed.

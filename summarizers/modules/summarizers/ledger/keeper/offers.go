@@ -11,7 +11,7 @@ type offer struct {
 // before reports the better one of two offers, of equal ones the first.
 func (o offer) before(p offer) bool { return o.gain > p.gain || o.gain == p.gain && o.at < p.at }
 
-// offers is a heap, the best one first: of most of them, none but the first few are looked at. Calls through the interface of
+// offers is a heap, the best one first: most of them are never read. Calls through the interface of
 // container/heap would be a fifth of what a rendering of a meeting takes in Wasm.
 type offers []offer
 
