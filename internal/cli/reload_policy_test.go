@@ -95,6 +95,7 @@ func TestReloadOfAFaultyPolicy(t *testing.T) {
 			defer cancel()
 			var swapped, over atomic.Bool
 			var out bytes.Buffer
+			hangups := make(chan os.Signal, 1)
 			stderr := &trigger{on: "swap", do: func() {}}
 			stderr.do = func() {
 				lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
@@ -106,9 +107,7 @@ func TestReloadOfAFaultyPolicy(t *testing.T) {
 					}
 				case strings.Contains(last, "swapped in") && !swapped.Swap(true):
 					replace(t, module, bad)
-					if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-						t.Error(err)
-					}
+					hangups <- syscall.SIGHUP
 				case strings.Contains(last, until):
 					over.Store(true)
 				case over.Load() && strings.Contains(last, "swapped in"):
@@ -116,7 +115,7 @@ func TestReloadOfAFaultyPolicy(t *testing.T) {
 				}
 			}
 			code := cli.Main(ctx, []string{"run", "-o", "json", "-c", cfg, "--pace", "500ms", review(t)},
-				cli.Streams{In: strings.NewReader(""), Out: &out, Err: stderr}, links.All())
+				cli.Streams{In: strings.NewReader(""), Out: &out, Err: stderr, Hangups: hangups}, links.All())
 			var r struct {
 				Reloads []struct {
 					Module, From, To, Error string

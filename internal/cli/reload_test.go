@@ -1,12 +1,9 @@
-//go:build unix
-
 package cli_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,14 +15,10 @@ import (
 	"github.com/mortise-dev/mortise/internal/exit"
 )
 
-// TestReload replaces the file of a plugin in the middle of a run and sends the signal.
+// TestReload replaces the file of a plugin in the middle of a run and sends the signal: to this command alone, since
+// a signal of the process would end the runs of other tests that have a terminal.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	// Other commands of this process receive the signal, too; with this channel it ends
-	// none when there is none.
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
-	t.Cleanup(func() { signal.Stop(signals) })
 	for name, tc := range map[string]struct{ module, from, to, version, says string }{
 		"swapped": {"json", `"1.0.0"`, `"1.0.1"`, "1.0.1", ""},
 		"refused": {"json", `"name":"json-guard"`, `"name":"json-gourd"`, "1.0.0", `it calls itself "json-gourd", the plugin in use is "json-guard"`},
@@ -42,19 +35,18 @@ func TestReload(t *testing.T) {
 			cfg := config(t, "plugins: [{name: x, module: "+module+", on_failure: ignore}]\n")
 			var once sync.Once
 			var out bytes.Buffer
+			hangups := make(chan os.Signal, 1)
 			stderr := &trigger{on: "step 50", do: func() {
 				once.Do(func() {
 					if err := os.WriteFile(module, bytes.ReplaceAll(was, []byte(tc.from), []byte(tc.to)), 0o600); err != nil {
 						t.Error(err)
 					}
-					if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-						t.Error(err)
-					}
+					hangups <- syscall.SIGHUP
 				})
 			}}
 			session := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
 			code := cli.Main(t.Context(), []string{"run", "-o", "json", "-c", cfg, "--log-level", "error", "--pace", "30ms", session},
-				cli.Streams{In: strings.NewReader(""), Out: &out, Err: stderr}, links.All())
+				cli.Streams{In: strings.NewReader(""), Out: &out, Err: stderr, Hangups: hangups}, links.All())
 			var r report
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != exit.OK {
 				t.Fatalf("exit code %d, %v: %s", code, err, stderr)

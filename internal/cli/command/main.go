@@ -21,9 +21,11 @@ import (
 func Main(ctx context.Context, args []string, s Streams, links program.Links, commands ...func(Streams) *cobra.Command) exit.Code {
 	s.Links = links
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if term.IsTerminal(s.Err) {
+	switch {
+	case s.Hangups != nil: // the caller has the signal
+	case term.IsTerminal(s.Err):
 		ends = append(ends, syscall.SIGHUP)
-	} else {
+	default:
 		hangups := make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP) // for good: until it has exited, a signal would kill the process
 		s.Hangups = hangups

@@ -12,7 +12,7 @@ type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 
-	// Hangups has a SIGHUP that waits; nil if Err is a terminal.
+	// Hangups has a SIGHUP that waits. Main makes it, unless its caller has, or Err is a terminal.
 	Hangups <-chan os.Signal
 	// Links are those of Main.
 	Links program.Links
