@@ -98,8 +98,8 @@ type LedgerRequest struct {
 	Size    int    `json:"size,omitempty"`
 	// Question is what the agent had asked before.
 	Question *LedgerText `json:"question,omitempty"`
-	// Files were changed and Commits made until the next request, Outcome is the agent's last
-	// text before it.
+	// Files were changed and Commits made until the next request. Outcome is of the agent's last
+	// text before it: sentences and items, each on a line of its own.
 	Files   []string    `json:"files,omitempty"`
 	Commits []string    `json:"commits,omitempty"`
 	Outcome *LedgerText `json:"outcome,omitempty"`

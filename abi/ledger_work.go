@@ -47,17 +47,18 @@ const (
 	CommandEnded = "ended"
 )
 
-// LedgerError is a failure, open until the same command succeeds.
+// LedgerError is a failure, open until the same command succeeds, or one that includes it.
 type LedgerError struct {
 	Message int    `json:"m"`
 	Key     string `json:"key"`
 	Line    string `json:"line"`
 	// Edits are files that were changed since.
 	Edits []string `json:"edits,omitempty"`
-	// Passed is the message that shows the command succeed, 0 for none.
-	Passed int  `json:"passed,omitempty"`
-	Runs   int  `json:"runs,omitempty"`
-	Check  bool `json:"check,omitempty"`
+	// Passed is the message that shows the command succeed, or PassedBy, which includes it; 0 for none.
+	Passed   int    `json:"passed,omitempty"`
+	PassedBy string `json:"passed_by,omitempty"`
+	Runs     int    `json:"runs,omitempty"`
+	Check    bool   `json:"check,omitempty"`
 }
 
 // LedgerCommit is a commit that the log shows.

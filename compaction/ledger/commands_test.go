@@ -83,6 +83,18 @@ func TestFailuresThatPassLater(t *testing.T) {
 		"piped pass proves nothing":   {fail(&story{}, "make lint").bash("make lint | tail -1", "done"), true},
 		"wider test":                  {fail(&story{}, "go test ./a/...").bash("go test ./...", "ok  \texample.com/a\t0.1s"), false},
 		"other command":               {fail(&story{}, "make lint").bash("make build", ""), true},
+		"all tests, by another tool":  {fail(&story{}, "go test ./pkg -run TestA").bash("mise run test && mise run lint", ""), false},
+		"all tests, all packages":     {fail(&story{}, "go test -v -run TestA ./pkg").bash("go test -race ./...", ""), false},
+		"tests of one package":        {fail(&story{}, "go test ./pkg -run TestA").bash("go test ./other", ""), true},
+		"tests of the folder":         {fail(&story{}, "go test ./pkg -run TestA").bash("go test", ""), true},
+		"the test of the same name":   {fail(&story{}, "go test ./pkg -v -run TestA").bash("cd pkg && go test -run TestA", ""), false},
+		"a test of another name":      {fail(&story{}, "pytest -k one").bash("pytest -k two", ""), true},
+		"the file of the test":        {fail(&story{}, "pytest tests/a_test.py::test_one").bash("pytest -q tests/a_test.py", "5 passed in 0.1s"), false},
+		"another file":                {fail(&story{}, "pytest tests/a_test.py::test_one").bash("pytest tests/b_test.py", "5 passed in 0.1s"), true},
+		"the package of the test":     {fail(&story{}, "go test ./pkg -run TestA").bash("go test ./pkg", ""), false},
+		"integration tests":           {fail(&story{}, "go test -tags=integration ./pkg -run TestA").bash("make test", ""), true},
+		"tests of another language":   {fail(&story{}, "npx vitest run a").bash("go test ./...", ""), true},
+		"lint is in no test":          {fail(&story{}, "golangci-lint run").bash("make test", ""), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +114,7 @@ func TestCommitsAndBranch(t *testing.T) {
 	text := (&story{}).user("commit it").edit("/w/a.go").bash("git add -A && git commit -m x", "[feature/retry 1a2b3c4] Retry less\n 1 file changed").agent("Done.").user("thanks").render(8000)
 	has(t, text, ", on branch feature/retry")
 	has(t, part(text, "Commits"), "- m4 1a2b3c4 on feature/retry: Retry less")
-	has(t, part(text, "Requests and what became of them"), "changed a.go; committed 1a2b3c4")
+	has(t, part(text, "Goal"), "“commit it”\n  → changed a.go; committed 1a2b3c4")
 	// A line that a program prints is no commit.
 	lacks(t, (&story{}).bash("go test ./...", "[main 1a2b3c4] not a commit").render(8000), "## Commits")
 }

@@ -35,7 +35,7 @@ func TestNames(t *testing.T) {
 // TestNamesByForm: what only looks like a file name is none, and an address of a person is none.
 func TestNamesByForm(t *testing.T) {
 	t.Parallel()
-	s := (&story{}).user("look around").bash("cat src/a.ts", "console.log theme.fg README.md notes.txt go.mod src/b.ts me@example.com 12345 https://example.com/x userName").agent("Done.")
+	s := (&story{}).user("look around").bash("ls", "console.log theme.fg README.md notes.txt go.mod src/a.ts src/b.ts me@example.com 12345 https://example.com/x userName").agent("Done.")
 	names := part(s.render(1500), "Other names")
 	has(t, names, "- Paths: ", "- Links and ids: ", "- Identifiers: ")
 	for line := range strings.Lines(names) {

@@ -188,12 +188,12 @@ func (p *page) goals() {
 	first, last := &list[0], &list[len(list)-1]
 	p.b = append(p.b, "\n## "+secGoal+"\n"...)
 	if p.share.talk && p.limit < tinyPage {
-		p.goalItem("- First request, ", first, most)
+		p.goalItem(firstLabel, first, most)
 		return
 	}
 	if len(list) > 1 {
-		p.goalItem("- First request, ", first, most)
-		p.goalItem("- Latest request, ", last, most)
+		p.goalItem(firstLabel, first, most)
+		p.goalItem(latestLabel, last, most)
 		return
 	}
 	if !p.share.small {
@@ -212,7 +212,7 @@ func (p *page) latest() {
 	most := p.limit - len(p.b) - len(head+"- Latest request, : \n") - len(at(r[len(r)-1].Message))
 	if most > min(leastPage/2, len(r[len(r)-1].Text)) {
 		p.b = append(p.b, head...)
-		p.goalItem("- Latest request, ", &r[len(r)-1], most)
+		p.goalItem(latestLabel, &r[len(r)-1], most)
 	}
 }
 
@@ -232,11 +232,32 @@ func (p *page) goalItem(label string, r *abi.LedgerRequest, most int) {
 	if r.Question != nil && len(r.Text) < 200 {
 		whole = p.below(asked(r.Question, 240))
 	}
-	if p.share.requests > 0 && p.share.talk { // the list of requests leaves out those that are here with what became of them
-		if a := p.outcome(r); a != "" {
-			whole = p.below(a) && whole
+	if p.share.requests == 0 || p.share.small && label == firstLabel { // nothing says below what became of it
+		p.quoted[r.Message] = p.share.small
+		return
+	}
+	for _, text := range p.became(r) {
+		if p.share.talk && !strings.HasPrefix(text, theAgent) {
+			continue
 		}
-		p.quoted[r.Message] = whole
+		whole = p.below(text) && whole
+	}
+	if whole {
+		p.told(r)
+	}
+}
+
+// Labels of the requests that the goal quotes.
+const (
+	firstLabel  = "- First request, "
+	latestLabel = "- Latest request, "
+)
+
+// told notes that the page quotes a request, and what the agent wrote last about it.
+func (p *page) told(r *abi.LedgerRequest) {
+	p.quoted[r.Message] = true
+	if r.Outcome != nil {
+		p.quoted[r.Outcome.Message] = true
 	}
 }
 
@@ -282,6 +303,16 @@ func quoteLines(s string, size, n, least int) string {
 	return quoteCut(s, size, n+min(strings.Count(head, "\n")*len(margin), n))
 }
 
+// hadAsked and hadSaid begin what the agent wrote before a request.
+const (
+	hadAsked = "the agent had asked at "
+	hadSaid  = "the agent had said at "
+)
+
 func asked(q *abi.LedgerText, n int) string {
-	return "the agent had asked at " + at(q.Message) + ": " + quoteCut(q.Text, q.Size, n)
+	verb := hadAsked
+	if !strings.Contains(q.Text, "?") {
+		verb = hadSaid
+	}
+	return verb + at(q.Message) + ": " + quoteCut(q.Text, q.Size, n)
 }

@@ -35,7 +35,7 @@ func (p *page) byScore(list []abi.LedgerText, share float64, score func(*abi.Led
 	for _, i := range order[:candidates(list, order, room)] {
 		t := &list[i]
 		item := textItem(t.Message, t.Text, t.Size)
-		if len(item)+1 <= room {
+		if held := p.quoted[t.Message] && strings.Contains(string(p.b), clean(t.Text)); !held && len(item) < room {
 			room -= len(item) + 1
 			items[i] = item
 		}

@@ -30,6 +30,7 @@ func (p *page) requests() []string {
 		full := p.requestItem(&list[i])
 		if list[i].Text != "" && len(full)+1 <= long {
 			items[i] = full
+			p.told(&list[i])
 			long -= len(full) + 1
 			room -= len(full) + 1
 		}
@@ -42,13 +43,17 @@ func (p *page) requests() []string {
 			continue
 		}
 		short := "- " + at(list[i].Message) + " " + quoteFirst(list[i].Text, list[i].Size, 76)
-		if len(short)+1 <= room {
-			items[i] = short
-			room -= len(short) + 1
+		if len(short)+1 > room {
+			break
 		}
+		items[i] = short
+		room -= len(short) + 1
 	}
 	return items
 }
+
+// maxShown is how many bytes of what the agent wrote about a request are quoted.
+const maxShown = 260
 
 // shortLine is below how many bytes a first line is quoted with the next one.
 const shortLine = 24
@@ -73,6 +78,11 @@ func (p *page) requestItem(r *abi.LedgerRequest) string {
 	if r.Question != nil && len(r.Text) < 80 {
 		out += "\n  → " + asked(r.Question, 160)
 	}
+	return strings.Join(append([]string{out}, p.became(r)...), belowMark)
+}
+
+// became says what was changed and committed for a request, and what the agent wrote last about it.
+func (p *page) became(r *abi.LedgerRequest) (lines []string) {
 	var done []string
 	if len(r.Files) > 0 {
 		done = append(done, "changed "+baseNames(r.Files, 5))
@@ -84,36 +94,67 @@ func (p *page) requestItem(r *abi.LedgerRequest) string {
 		done = append(done, "stopped at "+at(r.Stopped))
 	}
 	if len(done) > 0 {
-		out += "\n  → " + strings.Join(done, "; ")
+		lines = append(lines, strings.Join(done, "; "))
 	}
-	if a := p.outcome(r); a != "" {
-		out += "\n  → " + a
+	if a := outcome(r); a != "" {
+		lines = append(lines, a)
+	}
+	return lines
+}
+
+// belowMark begins a line that belongs to an item.
+const belowMark = "\n  → "
+
+// theAgent begins what the agent wrote.
+const theAgent = "the agent at "
+
+// outcome is what the agent wrote last about a request.
+func outcome(r *abi.LedgerRequest) string {
+	if r.Outcome == nil {
+		return ""
+	}
+	return theAgent + at(r.Outcome.Message) + ": " + quotePieces(r.Outcome.Text, r.Outcome.Size, maxShown)
+}
+
+// quotePieces quotes pieces of a text, each on a line of its own, in at most n bytes: the first one, and those behind it
+// that fit.
+func quotePieces(s string, size, n int) string {
+	first, rest, _ := strings.Cut(s, "\n")
+	if rest == "" {
+		return quoteCut(first, size, n)
+	}
+	out := quoteCut(first, 0, n)
+	for rest != "" {
+		var piece string
+		piece, rest, _ = strings.Cut(rest, "\n")
+		if q := quote(piece); len(out)+len(belowMark)+len(q) <= n {
+			out += belowMark + q
+		}
 	}
 	return out
 }
 
-// outcome is what the agent wrote last about a request.
-func (p *page) outcome(r *abi.LedgerRequest) string {
-	if r.Outcome == nil {
-		return ""
-	}
-	return "the agent at " + at(r.Outcome.Message) + ": " + quoteCut(r.Outcome.Text, r.Outcome.Size, 160)
-}
-
-// steps are the latest events in order.
+// steps are the latest events in order. Calls that follow each other and read the same are one.
 func (p *page) steps() []string {
 	list := p.s.Steps
 	room := int(p.share.steps*float64(p.limit)) - len(secSteps) - 8
 	items := make([]string, len(list))
-	for i := range slices.Backward(list) {
-		if p.share.talk && list[i].By != abi.RoleTool { // what was said has a section of its own
+	for i := len(list) - 1; i >= 0; {
+		s, last, same := &list[i], i, 1
+		for i--; i >= 0 && s.By == abi.RoleTool && list[i].By == s.By && list[i].Text == s.Text && list[i].Result == s.Result; i-- {
+			same++
+		}
+		if s.By != abi.RoleTool && (p.share.talk || last < len(list)-1 && p.quoted[s.Message]) { // a section before this one has it
 			continue
 		}
-		item := p.stepItem(&list[i], i == len(list)-1)
+		item := p.stepItem(s, last == len(list)-1)
+		if same > 1 {
+			item += ", " + strconv.Itoa(same) + " times"
+		}
 		if len(item)+1 > room {
 			break
 		}
-		items[i] = item
+		items[last] = item
 		room -= len(item) + 1
 	}
 	return items
@@ -216,6 +257,9 @@ func (p *page) filled(title string, share float64, n int, item func(i, room int)
 	return out
 }
 
+// passedAt begins the message that shows a command succeed.
+const passedAt = "passed at "
+
 // errors are the failures that were seen to pass later, newest first.
 func (p *page) errors() []string {
 	list := p.s.Work.Errors
@@ -224,7 +268,11 @@ func (p *page) errors() []string {
 		if e.Passed == 0 || e.Line == "" {
 			return ""
 		}
-		item := "- " + at(e.Message) + " `" + line(e.Key, 100) + "`: " + quoteCut(e.Line, 0, 160) + "\n  → passed at " + at(e.Passed)
+		item := "- " + at(e.Message) + " `" + line(e.Key, 100) + "`: " + quoteCut(e.Line, 0, 160) + "\n  → "
+		if e.PassedBy != "" {
+			item += "`" + line(e.PassedBy, 100) + "` "
+		}
+		item += passedAt + at(e.Passed)
 		if len(e.Edits) > 0 {
 			item += " after changes to " + baseNames(e.Edits, 3)
 		}

@@ -101,45 +101,6 @@ func (l *Ledger) failed(n int, key, line string, check bool) {
 	*list = appendBounded(*list, abi.LedgerError{Message: n, Key: strings.Clone(key), Line: line, Check: check, Runs: runs}, maxErrors)
 }
 
-// passed closes the failures of a command, and of the parts of a chain.
-func (l *Ledger) passed(n int, key string) {
-	for i := range l.s.Work.Errors {
-		e := &l.s.Work.Errors[i]
-		if e.Passed == 0 && l.proves(key, e) {
-			e.Passed = n
-		}
-	}
-}
-
-// proves reports whether the success of a command shows that a failed one succeeds now.
-func (l *Ledger) proves(key string, e *abi.LedgerError) bool {
-	if key == e.Key {
-		return true
-	}
-	passed := strings.Split(key, " && ")
-	for part := range strings.SplitSeq(e.Key, " && ") {
-		ok := slices.ContainsFunc(passed, func(p string) bool { return p == part || widerTest(p, part) })
-		if !ok {
-			i, known := l.commands[part]
-			ok = known && l.s.Work.Commands[i].Outcome == abi.CommandOK && l.s.Work.Commands[i].Message > e.Message
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// widerTest reports a command of Go over all packages that includes the other one.
-func widerTest(wide, narrow string) bool {
-	for _, w := range []string{"go test", "go build", "go vet", "golangci-lint run"} {
-		if (wide == w+" ./..." || wide == w && w == "golangci-lint run") && strings.HasPrefix(narrow, w+" ./") && !strings.Contains(narrow, "-tags") {
-			return true
-		}
-	}
-	return false
-}
-
 // shellChanges notes the files that a command wrote, moved or deleted. Of a failed chain the
 // last part counts as not done, and a part that complains itself.
 func (l *Ledger) shellChanges(c *abi.LedgerCall, parts []part, outcome, text string) {

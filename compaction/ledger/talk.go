@@ -104,8 +104,23 @@ func (l *Ledger) request(n int, text string) {
 		t.Requests = append(t.Requests[:0], t.Requests[maxRequests/4:]...)
 		t.Requests[0] = first
 	}
-	t.Requests = append(t.Requests, abi.LedgerRequest{Message: n, Text: clip(text, maxFirst), Size: sizeOf(text, maxFirst), Question: t.Question})
+	t.Requests = append(t.Requests, abi.LedgerRequest{Message: n, Text: clip(text, maxFirst), Size: sizeOf(text, maxFirst), Question: l.answered(text)})
 	t.Question = nil
+}
+
+// fewWords is up to how many bytes a request says little without what it answers.
+const fewWords = 20
+
+// answered is what a request answers: the agent's question, or the last sentence before a few words such as "yes".
+func (l *Ledger) answered(text string) *abi.LedgerText {
+	t, r := &l.s.Talk, l.current()
+	if t.Question != nil || t.Last == nil || r == nil || t.Last.Message < r.Message || len(text) > fewWords || t.Last.Size > 0 {
+		return t.Question
+	}
+	if last := lastSentence(t.Last.Text); last != "" {
+		return &abi.LedgerText{Message: t.Last.Message, By: t.Last.By, Text: strings.Clone(last)}
+	}
+	return nil
 }
 
 // sentencesOf keeps the sentences of the user that set rules, and those that hold facts.
@@ -168,10 +183,13 @@ func (l *Ledger) rule(n int, s, why string) {
 	*list = appendBounded(*list, abi.LedgerText{Message: n, By: string(abi.RoleUser), Text: strings.Clone(s), Kind: why}, maxRules)
 }
 
+// noAnswer is what a program writes in the agent's place behind a request that was stopped.
+const noAnswer = "No response requested."
+
 // agentText reads what the agent wrote.
 func (l *Ledger) agentText(n int, text string) {
 	trimmed := strings.TrimSpace(text)
-	if trimmed == "" {
+	if trimmed == "" || trimmed == noAnswer {
 		return
 	}
 	l.names.read(text, n, byAgent, "")
@@ -182,13 +200,9 @@ func (l *Ledger) agentText(n int, text string) {
 		t.Question = &abi.LedgerText{Message: n, By: string(abi.RoleAssistant), Text: strings.Clone(q)}
 	}
 	if r := l.current(); r != nil {
-		line := firstLine(trimmed)
-		end := sentenceEnd(line)
-		if end < shortLine && end < len(line) { // "Good question." does not say much
-			end += sentenceEnd(line[end:])
+		if came, size := l.concluded(trimmed); came != "" {
+			r.Outcome = &abi.LedgerText{Message: n, By: string(abi.RoleAssistant), Text: came, Size: size}
 		}
-		line = line[:end]
-		r.Outcome = &abi.LedgerText{Message: n, By: string(abi.RoleAssistant), Text: clip(line, maxOutcome), Size: sizeOf(line, maxOutcome)}
 	}
 	l.findings(n, trimmed)
 	l.step(abi.LedgerStep{Message: n, By: abi.RoleAssistant, Text: clip(trimmed, maxStep), Size: sizeOf(trimmed, maxStep)})

@@ -3490,6 +3490,9 @@ func (v *LedgerError) MarshalTo(e *Encoder) {
 	if v.Passed != 0 {
 		n++
 	}
+	if v.PassedBy != "" {
+		n++
+	}
 	if v.Runs != 0 {
 		n++
 	}
@@ -3510,6 +3513,10 @@ func (v *LedgerError) MarshalTo(e *Encoder) {
 	if v.Passed != 0 {
 		e.raw("\xa6passed")
 		e.Int(int64(v.Passed))
+	}
+	if v.PassedBy != "" {
+		e.raw("\xa9passed_by")
+		e.Str(v.PassedBy)
 	}
 	if v.Runs != 0 {
 		e.raw("\xa4runs")
@@ -3547,11 +3554,14 @@ func (v *LedgerError) UnmarshalFrom(d *Decoder) {
 		case "passed":
 			d.once(&seen, 1<<4)
 			v.Passed = d.int()
-		case "runs":
+		case "passed_by":
 			d.once(&seen, 1<<5)
+			v.PassedBy = d.Str()
+		case "runs":
+			d.once(&seen, 1<<6)
 			v.Runs = d.int()
 		case "check":
-			d.once(&seen, 1<<6)
+			d.once(&seen, 1<<7)
 			v.Check = d.Bool()
 		default:
 			d.Skip()

@@ -54,6 +54,9 @@ func ExampleSummarizers() {
 	// ## Goal
 	// - Request, m1: “Why does the build fail?”
 	//
+	// ## Last steps
+	// - m2 read go.mod
+	//
 	// ## Files
 	// - read go.mod (m2)
 	//

@@ -55,7 +55,7 @@ type page struct {
 	// shown are names that the page holds.
 	shown map[string]bool
 	share shares
-	// quoted are the messages of requests that the goal quotes, with what became of them.
+	// quoted are the messages of requests that the page quotes, and of what the agent wrote last about them.
 	quoted map[int]bool
 	lex    *lexicon // the words of a dialogue
 	voices map[string]bool

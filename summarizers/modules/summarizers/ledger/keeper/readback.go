@@ -103,12 +103,16 @@ func (r *reader) became(q *abi.LedgerRequest, subs []string) {
 		if strings.HasPrefix(sub, atItsEnd) { // words of the user
 			continue
 		}
-		if rest, ok := strings.CutPrefix(sub, "the agent had asked at "); ok {
+		if rest, ok := cutFirst(sub, hadAsked, hadSaid); ok {
 			q.Question = quotedBy(rest, abi.RoleAssistant)
 			continue
 		}
-		if rest, ok := strings.CutPrefix(sub, "the agent at "); ok {
+		if rest, ok := strings.CutPrefix(sub, theAgent); ok {
 			q.Outcome = quotedBy(rest, abi.RoleAssistant)
+			continue
+		}
+		if more, size, ok := unquote(sub); ok && q.Outcome != nil {
+			q.Outcome.Text, q.Outcome.Size = q.Outcome.Text+"\n"+more, size
 			continue
 		}
 		for part := range strings.SplitSeq(sub, "; ") {
@@ -121,6 +125,16 @@ func (r *reader) became(q *abi.LedgerRequest, subs []string) {
 			}
 		}
 	}
+}
+
+// cutFirst cuts off the prefix that a text has.
+func cutFirst(s string, prefixes ...string) (rest string, ok bool) {
+	for _, p := range prefixes {
+		if rest, ok = strings.CutPrefix(s, p); ok {
+			return rest, true
+		}
+	}
+	return s, false
 }
 
 func (r *reader) open(it *item) {

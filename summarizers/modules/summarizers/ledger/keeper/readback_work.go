@@ -71,7 +71,9 @@ func (r *reader) fixed(it *item) {
 		return
 	}
 	e := abi.LedgerError{Message: m, Key: key, Line: text, Runs: 1}
-	passed, edits, _ := strings.Cut(strings.TrimPrefix(it.subs[0], "passed at "), " after changes to ")
+	by, passed, _ := strings.Cut(it.subs[0], passedAt)
+	e.PassedBy = strings.Trim(by, "` ")
+	passed, edits, _ := strings.Cut(passed, " after changes to ")
 	e.Passed, _, _ = handle(passed)
 	if edits != "" {
 		e.Edits = listed(edits)

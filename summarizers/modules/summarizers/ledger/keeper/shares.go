@@ -16,14 +16,14 @@ type shares struct {
 
 func normalShares() shares {
 	return shares{
-		goal: .12, open: .10, plan: .06, rules: .04, requests: .10, steps: .10, files: .30, commits: .04, commands: .04, errors: .03, findings: .05, lookups: .03,
+		goal: .12, open: .10, plan: .06, rules: .04, requests: .20, steps: .10, files: .30, commits: .04, commands: .04, errors: .03, findings: .05, lookups: .03,
 		least: 330,
 	}
 }
 
 // smallShares are those of a page that is too short for prose.
 func smallShares() shares {
-	return shares{goal: .05, open: .06, rules: .08, requests: .02, steps: .03, files: .10, commits: .02, least: 330, small: true}
+	return shares{goal: .05, open: .06, rules: .08, requests: .08, steps: .05, files: .10, commits: .02, least: 330, small: true}
 }
 
 // nameShares are those of a page of about a hundredth of what was read: goal, stopped requests and changed files, and
@@ -40,12 +40,11 @@ func talkShares() shares {
 	return shares{goal: .04, open: .05, plan: .06, steps: .15, lookups: .06, statements: .9, least: 330, talk: true}
 }
 
-// Pages below smallPage bytes are small, and those below a smallPart of what was read. From fullPage
-// on prose has its whole share, on a page between it has less.
+// Pages below smallPage bytes are small, and have little but names below a namesPart of what was read. From
+// fullPage on prose has its whole share, on a page between it has less.
 const (
 	smallPage = 5000
 	fullPage  = 20000
-	smallPart = 60
 	namesPart = 80
 )
 
@@ -65,10 +64,11 @@ func sharesFor(s *abi.Ledger, budget int) shares {
 	if len(s.Work.Files)+len(s.Work.Commands) == 0 {
 		return talkShares()
 	}
-	if int64(budget)*namesPart < read {
+	switch {
+	case budget >= smallPage:
+	case int64(budget)*namesPart < read:
 		return leastOpen(nameShares(), budget)
-	}
-	if budget < smallPage || int64(budget)*smallPart < read {
+	default:
 		return leastOpen(smallShares(), budget)
 	}
 	out := normalShares()
