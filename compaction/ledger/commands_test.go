@@ -109,6 +109,14 @@ func TestFailuresThatPassLater(t *testing.T) {
 	}
 }
 
+// TestMissingProgramIsNoOpenWork: it stands among the commands.
+func TestMissingProgramIsNoOpenWork(t *testing.T) {
+	t.Parallel()
+	text := (&story{}).user("test it").edit("/w/a.py").failed("Bash", map[string]any{"command": "pytest tests/a.py"}, "Exit code 127\nbash: line 1: pytest: command not found").render(8000)
+	lacks(t, text, "## Open")
+	has(t, part(text, "Commands"), "`pytest tests/a.py` failed: “bash: line 1: pytest: command not found”")
+}
+
 func TestCommitsAndBranch(t *testing.T) {
 	t.Parallel()
 	text := (&story{}).user("commit it").edit("/w/a.go").bash("git add -A && git commit -m x", "[feature/retry 1a2b3c4] Retry less\n 1 file changed").agent("Done.").user("thanks").render(8000)

@@ -88,3 +88,13 @@ func TestFileToolsOfServers(t *testing.T) {
 	has(t, files, "- changed /w/m.txt (m2)")
 	lacks(t, files, "bad.txt", "note")
 }
+
+// TestDeletedFilesComeLast: files that the agent made for itself and deleted are listed behind those that stay, and not as
+// what a request came to.
+func TestDeletedFilesComeLast(t *testing.T) {
+	t.Parallel()
+	text := (&story{}).user("fix it").edit("/w/a.py").call("Write", map[string]any{"file_path": "/w/try.py", "content": "x"}, "File created successfully at: /w/try.py").
+		bash("rm /w/try.py", "").agent("The fix is in a.py now.").render(8000)
+	has(t, part(text, "Goal"), "  → changed a.py\n  → the agent")
+	has(t, part(text, "Files"), "- changed /w/a.py (m2)\n- created /w/try.py (m4, changed m6, rm, now deleted)")
+}

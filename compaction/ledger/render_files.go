@@ -62,7 +62,7 @@ func (p *page) files() {
 	}
 }
 
-// splitFiles returns the changed files, newest first, and those that were only read, by rank.
+// splitFiles returns the changed files, newest first and those that are gone behind them, and those that were only read, by rank.
 func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
 	ranks, shortest := map[string]float64{}, maxToken
 	for i := range p.s.Work.Files {
@@ -86,12 +86,25 @@ func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
 		}
 	}
 	slices.SortFunc(changed, func(a, b *abi.LedgerFile) int {
-		return cmp.Or(cmp.Compare(b.Changed, a.Changed), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(strings.Compare(a.State, b.State), cmp.Compare(b.Changed, a.Changed), cmp.Compare(a.Path, b.Path))
 	})
 	slices.SortFunc(read, func(a, b *abi.LedgerFile) int {
 		return cmp.Or(cmp.Compare(ranks[b.Path], ranks[a.Path]), cmp.Compare(b.Read, a.Read), cmp.Compare(a.Path, b.Path))
 	})
 	return changed, read
+}
+
+// isGone reports a file that was deleted or restored.
+func (p *page) isGone(path string) bool {
+	if p.gone == nil {
+		p.gone = map[string]bool{}
+		for i := range p.s.Work.Files {
+			if f := &p.s.Work.Files[i]; f.State != "" {
+				p.gone[f.Path] = true
+			}
+		}
+	}
+	return p.gone[path]
 }
 
 // homes are the best names that belong to files, by their paths.

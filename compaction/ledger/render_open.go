@@ -25,8 +25,8 @@ func (p *page) open() []string {
 	for i := range slices.Backward(p.s.Work.Errors) {
 		e := &p.s.Work.Errors[i]
 		recent := e.Message >= p.s.Messages-p.s.Messages/10-10
-		if e.Passed != 0 || !e.Check && (!recent && e.Runs < 2 || readsOnly(e.Key)) {
-			continue
+		if e.Passed != 0 || strings.Contains(e.Line, "command not found") || !e.Check && (!recent && e.Runs < 2 || readsOnly(e.Key)) {
+			continue // a program that is not there is a fact, and no open work
 		}
 		out = append(out, failure(e))
 	}

@@ -84,8 +84,8 @@ func (p *page) requestItem(r *abi.LedgerRequest) string {
 // became says what was changed and committed for a request, and what the agent wrote last about it.
 func (p *page) became(r *abi.LedgerRequest) (lines []string) {
 	var done []string
-	if len(r.Files) > 0 {
-		done = append(done, "changed "+baseNames(r.Files, 5))
+	if files := slices.DeleteFunc(slices.Clone(r.Files), p.isGone); len(files) > 0 {
+		done = append(done, "changed "+baseNames(files, 5))
 	}
 	if len(r.Commits) > 0 {
 		done = append(done, "committed "+baseNames(r.Commits, 3))

@@ -217,7 +217,7 @@ func TestNothingTwiceAmongTheNames(t *testing.T) {
 func TestGroupsOnSmallPages(t *testing.T) {
 	t.Parallel()
 	s := (&story{}).user("go").edit("/w/x/a.go").edit("/w/x/b.go").bash("rm /w/x/b.go", "").call("Write", map[string]any{"file_path": "/w/y/c.go", "content": "x"}, "File created")
-	has(t, part(s.render(2500), "Files"), "- changed in /w/x: b.go (m6, now deleted), a.go (m2)", "- created /w/y/c.go (m8)")
+	has(t, part(s.render(2500), "Files"), "- changed in /w/x: a.go (m2), b.go (m6, now deleted)", "- created /w/y/c.go (m8)")
 }
 
 func TestFocusAndForeignSummary(t *testing.T) {

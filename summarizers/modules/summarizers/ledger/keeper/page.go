@@ -60,6 +60,7 @@ type page struct {
 	lex    *lexicon // the words of a dialogue
 	voices map[string]bool
 	rules  []string // items of their section
+	gone   map[string]bool
 }
 
 // section appends items under a heading while they fit into a share of the page. An item that does
