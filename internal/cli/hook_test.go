@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +22,7 @@ import (
 type hookPlace struct {
 	t                               *testing.T
 	home, config, profile, settings string
-	client                          string
+	client, cache                   string
 }
 
 func newHookPlace(t *testing.T) *hookPlace {
@@ -34,7 +33,7 @@ func newHookPlace(t *testing.T) *hookPlace {
 		client: filepath.Join(dir, "mortise-hook"),
 	}
 	p.settings = filepath.Join(p.home, ".claude", "settings.json")
-	cache := compiled(t) // in the home of this process: a new one has no compiled modules
+	p.cache = compiled(t) // in the home of this process: a new one has no compiled modules
 	t.Setenv("HOME", p.home)
 	t.Setenv("PATH", "/usr/bin:/bin")
 	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"} {
@@ -44,7 +43,7 @@ func newHookPlace(t *testing.T) *hookPlace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "version: 1\ncache_dir: " + cache + "\nplugins:\n  - {name: guard, module: " + guests + "/guard.wasm}\n  - {name: redact, module: " + guests + "/redact.wasm}\n"
+	text := "version: 1\ncache_dir: " + p.cache + "\nplugins:\n  - {name: guard, module: " + guests + "/guard.wasm}\n  - {name: redact, module: " + guests + "/redact.wasm}\n"
 	for path, text := range map[string]string{p.config: text, p.client: "#!/bin/sh\ncat >/dev/null\necho '{\"reason\":\"the probe was received\"}'\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // the client is executed
 			t.Fatal(err)
@@ -242,7 +241,7 @@ func TestHook_moved(t *testing.T) { //nolint:paralleltest // it sets the environ
 	}
 }
 
-// TestHook_missing: a plugin that came into the config after install, or fails closed since, is not asked as it should be until
+// TestHook_missing: a plugin that came into a config that is followed after install, or fails closed since, is not asked as it should be until
 // install is executed again; list and doctor say so.
 func TestHook_missing(t *testing.T) { //nolint:paralleltest // it sets the environment
 	p := newHookPlace(t)
@@ -257,7 +256,7 @@ func TestHook_missing(t *testing.T) { //nolint:paralleltest // it sets the envir
 	}
 	write(both[:bytes.LastIndex(both, []byte("  - {name: redact"))])
 	for _, agent := range []string{"claude", "pi"} {
-		p.run(exit.OK, "hook", "install", agent)
+		p.run(exit.OK, "hook", "install", agent, "--follow")
 	}
 	if out := p.run(exit.OK, "hook", "list"); strings.Contains(out, "MISSING") {
 		t.Error(out)
@@ -272,8 +271,8 @@ func TestHook_missing(t *testing.T) { //nolint:paralleltest // it sets the envir
 	if out := p.run(exit.Run, "hook", "doctor", "pi"); !strings.Contains(out, "the extension is not the one") {
 		t.Error(out)
 	}
-	p.run(exit.OK, "hook", "install", "claude")
-	p.run(exit.OK, "hook", "install", "pi")
+	p.run(exit.OK, "hook", "install", "claude", "--follow")
+	p.run(exit.OK, "hook", "install", "pi", "--follow")
 	p.run(exit.OK, "hook", "doctor", "claude")
 	p.run(exit.OK, "hook", "doctor", "pi")
 	data, err := os.ReadFile(p.settings)
@@ -478,70 +477,5 @@ func TestHook_shims(t *testing.T) { //nolint:paralleltest // it sets the environ
 		if _, err := os.Stat(filepath.Join(p.home, file)); err == nil {
 			t.Errorf("%s: the file is still there", agent)
 		}
-	}
-}
-
-// TestHook_stranger: the config that a project brings is used only where its user has installed it or names it. Otherwise nothing of it
-// is loaded: here it is no config at all.
-func TestHook_stranger(t *testing.T) {
-	p := newHookPlace(t)
-	good, err := os.ReadFile(p.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	project, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(project)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	theirs, own := filepath.Join(project, "mortise.yaml"), filepath.Join(p.home, ".config", "mortise", "mortise.yaml")
-	write := func(path, text string) {
-		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := func(want exit.Code, args ...string) string {
-		t.Helper()
-		var out, errs bytes.Buffer
-		code := cli.Main(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, links.All())
-		if code != want {
-			t.Errorf("%q: exit %d, not %d: %s%s", args, code, want, out.String(), errs.String())
-		}
-		return out.String() + errs.String()
-	}
-	commands := [][]string{
-		{"hook", "list"},
-		{"hook", "stats"},
-		{"hook", "pending"},
-		{"mcp", "--", "cat"},
-		{"mcp", "--url", "http://127.0.0.1:1/"},
-		{"mcp", "serve"},
-		{"hook", "doctor", "claude", "--client", p.client},
-	}
-	write(theirs, "stranger: true\n")
-	for _, args := range commands {
-		if out := run(exit.Config, args...); !strings.Contains(out, theirs+" is not used") {
-			t.Errorf("%q without a config of the user: %s", args, out)
-		}
-	}
-	write(own, string(good))
-	for _, args := range commands {
-		want := exit.OK
-		if slices.Contains(args, "doctor") {
-			want = exit.Run // nothing is installed
-		}
-		if out := run(want, args...); strings.Count(out, theirs+" is not used") != 1 {
-			t.Errorf("%q with a config of the user: %s", args, out)
-		}
-	}
-	if out := run(exit.Config, "hook", "list", "--config", theirs); !strings.Contains(out, "stranger") {
-		t.Errorf("named: %s", out)
-	}
-	write(theirs, string(good))
-	run(exit.OK, "hook", "install", "claude", "--client", p.client)
-	if out := run(exit.OK, "hook", "list"); !strings.Contains(out, "config   "+theirs) || strings.Contains(out, "is not used") {
-		t.Errorf("installed: %s", out)
 	}
 }

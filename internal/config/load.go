@@ -20,11 +20,16 @@ const FileName = "mortise.yaml"
 // Load reads a config file; with no path, mortise.yaml of the current
 // folder.
 func Load(path string, names Names) (*Config, error) {
-	data, err := Read(cmp.Or(path, FileName))
+	name := cmp.Or(path, FileName)
+	data, err := Read(name)
 	if err != nil {
 		return nil, err
 	}
-	name := cmp.Or(path, FileName)
+	return Parse(name, data, names)
+}
+
+// Parse reads the text of the config file of a name, to whose folder its paths are relative.
+func Parse(name string, data []byte, names Names) (*Config, error) {
 	cfg, err := Decode(data, names)
 	if placed := (*placedError)(nil); errors.As(err, &placed) {
 		return nil, fmt.Errorf("config: %s:%w", name, err)

@@ -31,6 +31,12 @@ func (l Links) Load(path string) (*Setup, error) {
 	return l.With(cfg), err
 }
 
+// Parse is [Links.Load] of a file that was read already.
+func (l Links) Parse(path string, data []byte) (*Setup, error) {
+	cfg, err := config.Parse(path, data, l.names())
+	return l.With(cfg), err
+}
+
 // With is a config of which nothing is opened yet.
 func (l Links) With(cfg *config.Config) *Setup { return &Setup{Config: cfg, Links: l} }
 

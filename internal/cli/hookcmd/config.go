@@ -7,9 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
-	"github.com/mortise-dev/mortise/hook/frame"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/program"
 )
@@ -61,8 +59,8 @@ func (o *hookOptions) installed(path string) bool {
 	if err != nil {
 		return false
 	}
-	policy, err := frame.ReadPolicy(dir)
-	return err == nil && slices.Contains(policy.Daemon, path)
+	_, err = (&hookProfile{config: path, dir: dir}).installed()
+	return err == nil
 }
 
 // resolved is the path of a file that does not depend on the current folder.

@@ -86,6 +86,9 @@ func (o *installOptions) examine(ctx context.Context) []check.Finding {
 	if f.State != check.Fail {
 		add("plugins", o.checkPlugins(ctx, lines))
 	}
+	if state := o.profileOf.state(); state != "" {
+		add("installed", check.Warned("", "%s", state))
+	}
 	for _, off := range o.disabled() {
 		add("switch", check.Failed("take the switch out, or the hooks never run", errors.New(off)))
 	}

@@ -3,6 +3,7 @@ package hookcmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -69,10 +70,14 @@ func runHookDaemon(ctx context.Context, s command.Streams, o *hookOptions, level
 		return exit.With(exit.Config, err)
 	}
 	version := stamp(self)
+	files := &watch{profile: p, logger: logger}
 	d, err := daemon.New(daemon.Config{
-		Dir: p.dir, Socket: p.socket(), Logger: logger, Changed: p.changed(),
+		Dir: p.dir, Socket: p.socket(), Logger: logger, Changed: files.print,
 		Outdated: func() bool { return stamp(self) != version },
 		Load: func(ctx context.Context) (*daemon.Loaded, error) {
+			if _, err := p.installed(); err != nil {
+				return nil, fmt.Errorf("%s is not installed: %w", p.config, err)
+			}
 			h, err := p.load(ctx, logger, nil)
 			if err != nil {
 				return nil, err

@@ -32,6 +32,7 @@ type installOptions struct {
 
 	scope                  string
 	partial, trust, dry    bool
+	follow                 bool
 	agent                  *install.Agent
 	profileOf              *hookProfile
 	home, project, clientP string
@@ -48,6 +49,10 @@ The file is edited in place, so that every other byte stays; a backup is kept be
 agent's hooks cannot do for these plugins is listed; a plugin that fails closed and cannot is
 refused, unless --partial is given.
 
+The config and its modules are copied to the state folder, and the copies run for every agent of the
+config: the agent itself may be able to write the files. Install again to take changes over. With
+--follow nothing is copied, and each change of the files counts at once, whoever made it.
+
 Codex runs a hook only when its user trusts it: --trust shows what is to be trusted, and asks Codex.`,
 		Example: "  mortise hook install claude\n  mortise hook install codex --trust\n  mortise hook install gemini --scope project --dry-run",
 		RunE:    func(cmd *cobra.Command, args []string) error { return runHookInstall(cmd.Context(), s, &o, args[0]) },
@@ -55,6 +60,7 @@ Codex runs a hook only when its user trusts it: --trust shows what is to be trus
 	f := cmd.Flags()
 	f.StringVar(&o.scope, "scope", string(install.ScopeUser), "user or project")
 	f.BoolVar(&o.partial, "partial", false, "install although a plugin that fails closed cannot do all of its work there")
+	f.BoolVar(&o.follow, "follow", false, "load the config and its modules anew whenever they change, whoever changed them")
 	f.BoolVar(&o.trust, "trust", false, "have Codex trust the hooks")
 	f.BoolVar(&o.dry, "dry-run", false, "print the file as it would be, and write nothing")
 	return cmd
@@ -126,7 +132,7 @@ func runHookInstall(ctx context.Context, s command.Streams, o *installOptions, a
 	if o.clientP, err = o.clientPath(); err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	h, err := o.profileOf.load(ctx, program.Logger(s.Err, warnLevel), term.NewProgress(s.Err, false).Say)
+	now, h, err := o.take(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -148,7 +154,7 @@ func runHookInstall(ctx context.Context, s command.Streams, o *installOptions, a
 		fmt.Fprintf(s.Out, "  note: the dialect of %s follows its documents and was not run against it yet; mortise hook doctor %s shows whether it works\n", d.Agent, d.Name)
 	}
 	if !o.dry {
-		if err := o.profileOf.prepare(h); err != nil {
+		if err := o.profileOf.prepare(h, now); err != nil {
 			return exit.With(exit.Config, err)
 		}
 	}
@@ -161,7 +167,7 @@ func runHookInstall(ctx context.Context, s command.Streams, o *installOptions, a
 		fmt.Fprintf(s.Err, "warning: the hooks do not run: %s\n", off)
 	}
 	if !o.dry {
-		fmt.Fprintf(s.Out, "  plugins of %s: %s\n", o.profileOf.config, strings.Join(h.names(), ", "))
+		o.reportPlugins(s.Out, h)
 	}
 	if d.Name == "codex" && !o.dry {
 		return o.codexTrust(ctx, s)
@@ -178,13 +184,39 @@ func (h *hookParts) names() []string {
 	return out
 }
 
-// prepare makes the folder of the profile with the policy, so that a client knows what to do.
-func (p *hookProfile) prepare(h *hookParts) error {
+// take is what is to be installed, and loads it.
+func (o *installOptions) take(ctx context.Context, s command.Streams) (*installed, *hookParts, error) {
+	p := o.profileOf
+	out := &installed{Config: p.config, Follow: true}
+	var cfg *program.Setup
+	var err error
+	if o.dry || o.follow {
+		cfg, err = p.links.Load(p.config)
+	} else if err = p.makeFolder(); err == nil {
+		out, cfg, err = p.copy()
+	}
+	if err != nil {
+		return nil, nil, exit.With(exit.Config, err)
+	}
+	h, err := loadParts(ctx, cfg, program.Logger(s.Err, warnLevel), term.NewProgress(s.Err, false).Say)
+	return out, h, err
+}
+
+// makeFolder makes the folder of the profile.
+func (p *hookProfile) makeFolder() error {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return err
 	}
 	if err := frame.CheckFolder(p.dir); err != nil {
 		return fmt.Errorf("%w; chmod 700 makes it yours alone", err)
+	}
+	return nil
+}
+
+// prepare writes what is installed, and the policy, so that a client knows what to do.
+func (p *hookProfile) prepare(h *hookParts, now *installed) error {
+	if err := errors.Join(p.makeFolder(), p.keep(now)); err != nil {
+		return err
 	}
 	return hook.WriteFile(filepath.Join(p.dir, frame.PolicyFile), p.policy(h.program, h.Cfg.Environment()).Marshal())
 }
@@ -225,6 +257,13 @@ func (o *installOptions) report(out io.Writer, c *install.Change, events []strin
 	}
 	if c.Backup != "" {
 		fmt.Fprintf(out, "  backup: %s\n", c.Backup)
+	}
+}
+
+func (o *installOptions) reportPlugins(out io.Writer, h *hookParts) {
+	fmt.Fprintf(out, "  plugins of %s: %s\n", o.profileOf.config, strings.Join(h.names(), ", "))
+	if o.follow {
+		fmt.Fprintln(out, "  --follow:", follows)
 	}
 }
 

@@ -47,11 +47,13 @@ type agentReport struct {
 
 // hookReport is what mortise hook list prints.
 type hookReport struct {
-	Schema  string              `json:"schema"`
-	Config  string              `json:"config"`
-	Profile string              `json:"profile"`
-	Order   map[string][]string `json:"order"`
-	Agents  []*agentReport      `json:"agents"`
+	Schema  string `json:"schema"`
+	Config  string `json:"config"`
+	Profile string `json:"profile"`
+	// State is what to know of what is installed: that files are other ones by now, or are followed.
+	State  string              `json:"state,omitempty"`
+	Order  map[string][]string `json:"order"`
+	Agents []*agentReport      `json:"agents"`
 }
 
 func newHookList(s command.Streams, h *hookOptions) *cobra.Command {
@@ -76,7 +78,7 @@ func runHookList(ctx context.Context, s command.Streams, o *hookOptions, asJSON 
 		return err
 	}
 	defer h.Close(context.WithoutCancel(ctx))
-	r := &hookReport{Schema: "mortise.hook.list.v1", Config: p.config, Profile: p.dir, Order: map[string][]string{}}
+	r := &hookReport{Schema: "mortise.hook.list.v1", Config: p.config, Profile: p.dir, State: p.state(), Order: map[string][]string{}}
 	for _, at := range slices.Concat(abi.Phases(), abi.CompactionPhases()) {
 		if order := h.program.Runtime.Order(at); len(order) > 0 {
 			r.Order[string(at)] = order
@@ -235,6 +237,9 @@ func (o *installOptions) disabled() []string {
 
 func (r *hookReport) print(out io.Writer) {
 	fmt.Fprintf(out, "config   %s\nprofile  %s\n", r.Config, r.Profile)
+	if r.State != "" {
+		fmt.Fprintf(out, "NOTE     %s\n", r.State)
+	}
 	for _, at := range slices.Concat(abi.Phases(), abi.CompactionPhases()) {
 		if order := r.Order[string(at)]; len(order) > 0 {
 			fmt.Fprintf(out, "  %-20s %s\n", at, strings.Join(order, " > "))

@@ -8,9 +8,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/hook"
@@ -50,12 +47,18 @@ type hookParts struct {
 	program *hook.Program
 }
 
-// load loads the plugins of the config, and nothing else of it.
+// load loads the plugins of the config as it is installed.
 func (p *hookProfile) load(ctx context.Context, logger *slog.Logger, say func(format string, args ...any)) (*hookParts, error) {
-	cfg, err := p.links.Load(p.config)
+	cfg, err := p.setup()
 	if err != nil {
 		return nil, exit.With(exit.Config, err)
 	}
+	return loadParts(ctx, cfg, logger, say)
+}
+
+// loadParts loads the plugins of a config, and nothing else of it.
+func loadParts(ctx context.Context, cfg *program.Setup, logger *slog.Logger, say func(format string, args ...any)) (*hookParts, error) {
+	var err error
 	cfg.Compaction, cfg.Store = config.CompactionConfig{}, ""
 	if cfg.Clients, err = program.OpenGranted(cfg); err != nil {
 		return nil, exit.With(exit.Config, err)
@@ -88,39 +91,6 @@ func (p *hookProfile) load(ctx context.Context, logger *slog.Logger, say func(fo
 // loaded is what a daemon wants to know.
 func (h *hookParts) loaded() *daemon.Loaded {
 	return &daemon.Loaded{Program: h.program, Full: h.Cfg.Hook.Record == config.RecordFull, Close: h.Close}
-}
-
-// changed returns a function that returns another text when the config or a module is another one. It reads the config
-// again only when its file is another one.
-func (p *hookProfile) changed() func() string {
-	var mu sync.Mutex
-	files, known := []string{}, ""
-	return func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		if now := stamp(p.config); now != known {
-			known, files = now, nil
-			if cfg, err := p.links.Load(p.config); err == nil {
-				for i := range cfg.Plugins {
-					files = append(files, cfg.Path(cfg.Plugins[i].Module))
-				}
-			}
-		}
-		out := []string{known}
-		for _, f := range files {
-			out = append(out, stamp(f))
-		}
-		return strings.Join(out, "")
-	}
-}
-
-// stamp changes when a file does.
-func stamp(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return path + ": none\n"
-	}
-	return path + " " + strconv.FormatInt(info.ModTime().UnixNano(), 36) + " " + strconv.FormatInt(info.Size(), 36) + "\n"
 }
 
 // policy is what clients answer without a daemon.

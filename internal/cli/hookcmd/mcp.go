@@ -95,6 +95,7 @@ func runMCP(ctx context.Context, s command.Streams, o *mcpOptions, args []string
 	if err != nil {
 		return err
 	}
+	p.note(s.Err)
 	logger := program.Logger(s.Err, warnLevel)
 	h, err := p.load(ctx, logger, nil)
 	if err != nil {
@@ -208,6 +209,7 @@ func runMCPServe(ctx context.Context, s command.Streams, o *mcpOptions) error {
 	if err != nil {
 		return err
 	}
+	p.note(s.Err)
 	logger := program.Logger(s.Err, warnLevel)
 	h, err := p.load(ctx, logger, nil)
 	if err != nil {

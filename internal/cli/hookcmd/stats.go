@@ -31,6 +31,7 @@ func newHookStats(s command.Streams, o *hookOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			p.note(s.Err)
 			stats, err := daemon.ReadStats(p.dir)
 			if err != nil {
 				return exit.With(exit.Session, err)
