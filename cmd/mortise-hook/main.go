@@ -28,8 +28,8 @@ const (
 	// startTime is how long a daemon may take to listen, and a quarter of what a variable adds to patience.
 	startTime = 500 * time.Millisecond
 	pollTime  = 5 * time.Millisecond
-	// maxPatience bounds the variable that changes patience.
-	maxPatience = 30 * time.Second
+	// maxPatience bounds the variable that changes patience: agents wait 30 s, and some continue then.
+	maxPatience = 25 * time.Second
 )
 
 func main() {
@@ -42,6 +42,7 @@ type call struct {
 	closed              bool
 	deadline            time.Time
 	policy              *frame.Policy
+	socket              string
 }
 
 func run(args []string, in io.Reader, out io.Writer) int {
@@ -51,7 +52,10 @@ func run(args []string, in io.Reader, out io.Writer) int {
 	c := &call{dir: args[0], dialect: args[1], event: args[2], closed: len(args) > 3 && args[3] == "closed"}
 	c.deadline = time.Now().Add(wait() - margin)
 	var err error
-	if c.policy, err = frame.ReadPolicy(c.dir); err != nil {
+	if c.socket, err = frame.SocketPath(c.dir); err == nil {
+		c.policy, err = frame.ReadPolicy(c.dir)
+	}
+	if err != nil {
 		if c.closed {
 			return 1
 		}
@@ -78,12 +82,11 @@ func run(args []string, in io.Reader, out io.Writer) int {
 	return c.byPolicy(out)
 }
 
-// wait is how long to wait. A variable may say less or, up to a bound, more: for tests, and for slow machines.
+// wait is how long to wait. A variable may say more, up to a bound, for slow machines. Less would be a switch: a project may set
+// variables of its agent, and events after which an agent continues without an answer would pass unseen.
 func wait() time.Duration {
-	if ms, err := strconv.Atoi(os.Getenv("MORTISE_HOOK_WAIT_MS")); err == nil && ms > 0 {
-		return min(time.Duration(ms)*time.Millisecond, maxPatience)
-	}
-	return patience
+	ms, _ := strconv.Atoi(os.Getenv("MORTISE_HOOK_WAIT_MS"))
+	return min(max(time.Duration(ms)*time.Millisecond, patience), maxPatience)
 }
 
 // byPolicy answers without the daemon.
@@ -151,7 +154,7 @@ func headless(dialect string) bool {
 
 // connect connects to the daemon, and starts it once if that fails.
 func (c *call) connect() (frame.Conn, error) {
-	conn, err := frame.Dial(c.policy.Socket)
+	conn, err := frame.Dial(c.socket)
 	if err == nil || errors.Is(err, frame.ErrForeign) || len(c.policy.Daemon) == 0 {
 		return conn, err
 	}
@@ -159,10 +162,7 @@ func (c *call) connect() (frame.Conn, error) {
 	limit := time.Now().Add(startTime + max(0, wait()-patience)/4)
 	for time.Now().Before(limit) && time.Now().Before(c.deadline) {
 		<-time.After(pollTime)
-		if p, failed := frame.ReadPolicy(c.dir); failed == nil {
-			c.policy = p // a new daemon may have another socket
-		}
-		if conn, err = frame.Dial(c.policy.Socket); err == nil {
+		if conn, err = frame.Dial(c.socket); err == nil {
 			return conn, nil
 		}
 	}
@@ -196,7 +196,7 @@ func (c *call) start() {
 
 // environment is what the daemon gets of the agent's environment, which has tokens in it.
 func (c *call) environment() []string {
-	allowed := append([]string{"HOME", "PATH", "USER", "LANG", "TZ", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"}, c.policy.Env...)
+	allowed := append([]string{"HOME", "PATH", "USER", "LANG", "TZ"}, c.policy.Env...)
 	var out []string
 	for _, name := range allowed {
 		if v, ok := os.LookupEnv(name); ok {

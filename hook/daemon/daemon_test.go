@@ -138,11 +138,11 @@ func (p *place) program() (*hook.Program, error) {
 	return out, nil
 }
 
-func (p *place) socket() string { return filepath.Join(p.dir, "s") }
+func (p *place) socket() string { return filepath.Join(p.dir, "socket") }
 
 func (p *place) policy(program *hook.Program) *frame.Policy {
 	self, _ := os.Executable()
-	out := &frame.Policy{Socket: p.socket(), Daemon: []string{self}, Env: []string{"MORTISE_TEST_DAEMON"}}
+	out := &frame.Policy{Daemon: []string{self}, Env: []string{"MORTISE_TEST_DAEMON"}}
 	for _, name := range hook.Dialects() {
 		d, _ := hook.DialectOf(name)
 		for event, spec := range d.Events {
@@ -159,7 +159,7 @@ func (p *place) policy(program *hook.Program) *frame.Policy {
 
 func (p *place) config() daemon.Config {
 	return daemon.Config{
-		Dir: p.dir, Socket: p.socket(), Idle: time.Minute,
+		Dir: p.dir, Idle: time.Minute,
 		Load: func(context.Context) (*daemon.Loaded, error) {
 			if p.load != nil {
 				if err := p.load(); err != nil {
@@ -274,6 +274,9 @@ func TestAnswer(t *testing.T) {
 	if o := p.call(t, long, "goose", "PreToolUse", bash(3, "ls")); o.stdout != "" || o.exit != 0 {
 		t.Errorf("%+v", o)
 	}
+	if o := p.call(t, time.Millisecond, "codex", "PreToolUse", bash(4, "forbidden")); !strings.Contains(o.stdout, "forbidden") {
+		t.Errorf("a variable of the agent shortens the wait: %+v", o)
+	}
 }
 
 // TestParallel: 20 events at once, and none is lost.
@@ -385,7 +388,7 @@ func TestHang(t *testing.T) {
 		if err := os.Chmod(p.socket(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if o := p.call(t, 3*time.Second, "codex", "PreToolUse", bash(1, "ls")); o.took > 3*time.Second || !strings.Contains(o.stdout, "by policy") {
+		if o := p.call(t, 5*time.Second, "codex", "PreToolUse", bash(1, "ls")); o.took > 5*time.Second || !strings.Contains(o.stdout, "by policy") {
 			t.Errorf("%+v", o)
 		}
 	})

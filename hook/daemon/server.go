@@ -45,8 +45,8 @@ func (l *Loaded) end(ctx context.Context) error {
 
 // Config makes a [Server].
 type Config struct {
-	// Dir is the folder of the profile, Socket the path of the socket.
-	Dir, Socket string
+	// Dir is the folder of the profile.
+	Dir string
 	// Load loads plugins. It is called at the start, in the background, and again when Changed returns another text.
 	Load func(context.Context) (*Loaded, error)
 	// Changed is a fingerprint of what Load reads. It is called at each event and must be quick.
@@ -77,6 +77,7 @@ const (
 // Server serves one profile.
 type Server struct {
 	cfg     Config
+	socket  string
 	lock    *os.File
 	journal *journal
 	states  *states
@@ -102,6 +103,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	socket, err := frame.SocketPath(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
 	if err := makeFolder(cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -110,7 +115,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, lock: lock, ready: make(chan struct{}), slots: make(chan struct{}, maxConns),
+		cfg: cfg, socket: socket, lock: lock, ready: make(chan struct{}), slots: make(chan struct{}, maxConns),
 		journal: newJournal(cfg.Dir), states: &states{dir: filepath.Join(cfg.Dir, "sessions")},
 		tickets: hook.NewTickets(filepath.Join(cfg.Dir, TicketFolder)), stop: func() {},
 	}
@@ -182,36 +187,26 @@ func (s *Server) Serve(ctx context.Context) error {
 	return s.drain(context.WithoutCancel(ctx))
 }
 
-// listen makes the socket and then the policy that names it. A socket that a killed daemon left is replaced: the lock
+// listen makes the socket. A socket that a killed daemon left is replaced: the lock
 // keeps a running one from that.
 func (s *Server) listen() (*net.UnixListener, error) {
-	if err := makeFolder(filepath.Dir(s.cfg.Socket)); err != nil {
-		return nil, err
-	}
-	if err := os.Remove(s.cfg.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(s.socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.cfg.Socket, Net: "unix"})
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.socket, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	if err := os.Chmod(s.cfg.Socket, 0o600); err != nil {
+	if err := os.Chmod(s.socket, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("daemon: %w", err), l.Close())
 	}
 	if old, err := frame.ReadPolicy(s.cfg.Dir); err == nil {
 		s.rules.Store(old)
-		if old.Socket != s.cfg.Socket {
-			old.Socket = s.cfg.Socket
-			if err := s.writePolicy(old); err != nil {
-				return nil, errors.Join(err, l.Close())
-			}
-		}
 	}
 	return l, nil
 }
 
 func (s *Server) writePolicy(p *frame.Policy) error {
-	p.Socket = s.cfg.Socket
 	s.rules.Store(p)
 	return hook.WriteFile(filepath.Join(s.cfg.Dir, frame.PolicyFile), p.Marshal())
 }

@@ -39,11 +39,11 @@ func TestFrames(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	p := &frame.Policy{
-		Socket: "/run/x y", Daemon: []string{"/opt/mortise", "hook", "daemon"}, Env: []string{"TOKEN"},
+		Daemon: []string{"/opt/mortise", "hook", "daemon"}, Env: []string{"TOKEN"},
 		Rules: []frame.Rule{{Dialect: "claude", Event: "Stop", Stdout: "{}"}, {Dialect: "claude", Event: "PreToolUse", Closed: true, Stdout: "{\"a\":\"\t\n\\\"\"}"}},
 	}
 	got, err := frame.ParsePolicy(append(p.Marshal(), "\"later\"\t\"version\"\n"...))
-	if err != nil || got.Socket != p.Socket || !reflect.DeepEqual(got.Daemon, p.Daemon) || !reflect.DeepEqual(got.Env, p.Env) {
+	if err != nil || !reflect.DeepEqual(got.Daemon, p.Daemon) || !reflect.DeepEqual(got.Env, p.Env) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	for _, want := range p.Rules {
@@ -61,11 +61,11 @@ func TestPolicy(t *testing.T) {
 
 func TestPlace(t *testing.T) {
 	t.Parallel()
-	if got := frame.SocketPath("/run/user/1000", "/tmp", "abc"); got != "/run/user/1000/mortise/hook-abc.sock" {
-		t.Error(got)
+	if got, err := frame.SocketPath("/state/abc"); err != nil || got != "/state/abc/socket" {
+		t.Error(got, err)
 	}
-	if got := frame.SocketPath("/run/"+strings.Repeat("x", 100), "/tmp", "abc"); !strings.HasPrefix(got, "/tmp/mortise-") {
-		t.Error(got)
+	if got, err := frame.SocketPath("/" + strings.Repeat("x", 100)); err == nil || !strings.Contains(err.Error(), "--profile") {
+		t.Error(got, err)
 	}
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
@@ -86,7 +86,7 @@ func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	_ = frame.Write(&b, h.Marshal())
 	f.Add(b.Bytes())
-	f.Add((&frame.Policy{Socket: "s", Rules: []frame.Rule{{Dialect: "d", Event: "e"}}}).Marshal())
+	f.Add((&frame.Policy{Rules: []frame.Rule{{Dialect: "d", Event: "e"}}}).Marshal())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if h, err := frame.ReadHello(bytes.NewReader(data)); err == nil && h.DeadlineMS < 0 {
 			t.Error("a deadline in the past")

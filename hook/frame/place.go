@@ -2,11 +2,11 @@ package frame
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -17,16 +17,14 @@ var ErrForeign = errors.New("frame: it belongs to another user, or others may ch
 // maxSocket is the longest path of a socket, on every system.
 const maxSocket = 104
 
-// SocketPath returns where the socket of a profile belongs: in the user's runtime folder, or else in a folder of the
-// user's own below temp.
-func SocketPath(runtimeDir, temp, profile string) string {
-	name := "hook-" + profile + ".sock"
-	if runtimeDir != "" {
-		if path := filepath.Join(runtimeDir, "mortise", name); len(path) < maxSocket {
-			return path
-		}
+// SocketPath returns the socket in the folder of a profile. It depends on no variable, and is in no temporary folder: an agent
+// that may write there, as in a sandbox, could answer in place of the daemon.
+func SocketPath(profile string) (string, error) {
+	path := filepath.Join(profile, "socket")
+	if len(path) >= maxSocket {
+		return "", fmt.Errorf("frame: %s: the path of a socket has at most %d bytes; name a shorter folder with --profile", path, maxSocket-1)
 	}
-	return filepath.Join(temp, "mortise-"+strconv.Itoa(os.Getuid()), name)
+	return path, nil
 }
 
 // CheckFolder returns an error unless a folder is the user's own, and closed to all others. It may be no link.

@@ -19,10 +19,8 @@ const (
 
 const policyHead = "mortise-hook policy 1"
 
-// Policy is what a client has to know: where the daemon is, how to start it, and what to answer without it.
+// Policy is what a client has to know: how to start the daemon, and what to answer without it.
 type Policy struct {
-	// Socket of the daemon.
-	Socket string
 	// Daemon is the command that starts it, Env the variables of the client's environment that it may have.
 	Daemon, Env []string
 	Rules       []Rule
@@ -71,7 +69,6 @@ func (p *Policy) Marshal() []byte {
 		b.WriteByte('\n')
 	}
 	b.WriteString(policyHead + "\n")
-	line("socket", p.Socket)
 	line(append([]string{"daemon"}, p.Daemon...)...)
 	line(append([]string{"env"}, p.Env...)...)
 	rules := slices.Clone(p.Rules)
@@ -110,12 +107,10 @@ func ParsePolicy(data []byte) (*Policy, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case fields[0] == "socket" && len(fields) == 2:
-			p.Socket = fields[1]
-		case fields[0] == "daemon":
+		switch fields[0] {
+		case "daemon":
 			p.Daemon = fields[1:]
-		case fields[0] == "env":
+		case "env":
 			p.Env = fields[1:]
 		}
 	}

@@ -135,13 +135,11 @@ func (r *Rig) StartDaemon(ctx context.Context) error {
 		return err
 	}
 	r.policy = policyOf(l.Program)
-	socket := filepath.Join(r.profile(), "s")
-	r.policy.Socket = socket
 	if err := hook.WriteFile(filepath.Join(r.profile(), frame.PolicyFile), r.policy.Marshal()); err != nil {
 		return err
 	}
 	r.daemon, err = daemon.New(daemon.Config{
-		Dir: r.profile(), Socket: socket, Load: r.load, Logger: r.cfg.Logger,
+		Dir: r.profile(), Load: r.load, Logger: r.cfg.Logger,
 		Policy: func(*daemon.Loaded) *frame.Policy { return r.policy },
 	})
 	if err != nil {

@@ -47,7 +47,7 @@ func BenchmarkHookWasm(b *testing.B) {
 			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 				b.Fatal(err)
 			}
-			env := append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "XDG_RUNTIME_DIR=", "MORTISE_HOOK_WAIT_MS=25000")
+			env := append(os.Environ(), "HOME="+dir, "MORTISE_HOOK_WAIT_MS=25000")
 			install := exec.Command(bin+"/mortise", "hook", "install", "claude", "--config", config, "--profile", profile)
 			install.Env = env
 			if out, err := install.CombinedOutput(); err != nil {

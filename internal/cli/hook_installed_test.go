@@ -38,6 +38,7 @@ func newHookRig(t *testing.T) *hookRig {
 		}
 		return string(data)
 	}
+	t.Setenv("XDG_CACHE_HOME", r.cache)
 	r.guard, r.redact = read("guard.wasm"), read("redact.wasm")
 	return r
 }
@@ -45,7 +46,7 @@ func newHookRig(t *testing.T) *hookRig {
 // project writes the files of the project, as its agent could.
 func (r *hookRig) project(module, more string) {
 	r.t.Helper()
-	text := "version: 1\ncache_dir: " + r.cache + "\nplugins:\n  - {name: guard, module: guard.wasm" + more + "}\n"
+	text := "version: 1\nplugins:\n  - {name: guard, module: guard.wasm" + more + "}\n"
 	for path, text := range map[string]string{r.config: text, filepath.Join(filepath.Dir(r.config), "guard.wasm"): module} {
 		if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
 			r.t.Fatal(err)
@@ -79,11 +80,7 @@ func (r *hookRig) gate(env ...string) string {
 
 // stop ends the daemon.
 func (r *hookRig) stop() {
-	policy, err := frame.ReadPolicy(r.profile)
-	if err != nil {
-		return
-	}
-	conn, err := frame.Dial(policy.Socket)
+	conn, err := frame.Dial(filepath.Join(r.profile, "socket"))
 	if err != nil {
 		return
 	}
@@ -104,6 +101,11 @@ func (r *hookRig) stop() {
 func TestHook_installed(t *testing.T) { //nolint:paralleltest // it sets the environment
 	r := newHookRig(t)
 	const blocks, open = "guard: rule", "{}"
+	elsewhere := t.TempDir() // where variables lead that a project sets for its agent
+	hostile := []string{"MORTISE_CONFIG=" + filepath.Join(elsewhere, "mortise.yaml")}
+	for _, name := range []string{"HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"} {
+		hostile = append(hostile, name+"="+elsewhere)
+	}
 	r.project(r.guard, "")
 	if out := r.mortise("hook", "install", "claude"); strings.Contains(out, "--follow") {
 		t.Error(out)
@@ -118,7 +120,7 @@ func TestHook_installed(t *testing.T) { //nolint:paralleltest // it sets the env
 	} {
 		r.project(tc.module, tc.more)
 		for _, daemon := range []string{"running", "new"} {
-			if out := r.gate(); !strings.Contains(out, blocks) {
+			if out := r.gate(hostile...); !strings.Contains(out, blocks) {
 				t.Errorf("%s, %s daemon: %s", tc.what, daemon, out)
 			}
 			r.stop()
@@ -128,6 +130,9 @@ func TestHook_installed(t *testing.T) { //nolint:paralleltest // it sets the env
 				t.Errorf("%s: %v: %s", tc.what, args, out)
 			}
 		}
+	}
+	if files, err := os.ReadDir(elsewhere); err != nil || len(files) > 0 {
+		t.Errorf("the daemon followed variables: %v, %v", files, err)
 	}
 	if log, err := os.ReadFile(filepath.Join(r.profile, frame.LogFile)); err != nil || strings.Count(string(log), module) == 0 {
 		t.Errorf("%v: the daemon's log: %s", err, log)

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/hook/daemon"
-	"github.com/mortise-dev/mortise/hook/frame"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/internal/exit"
@@ -36,7 +35,7 @@ func newHookPlace(t *testing.T) *hookPlace {
 	p.cache = compiled(t) // in the home of this process: a new one has no compiled modules
 	t.Setenv("HOME", p.home)
 	t.Setenv("PATH", "/usr/bin:/bin")
-	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"} {
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"} {
 		t.Setenv(name, "")
 	}
 	guests, err := filepath.Abs(filepath.Join("..", "..", "testdata", "guests"))
@@ -68,23 +67,6 @@ func (p *hookPlace) run(want exit.Code, args ...string) string {
 		p.t.Fatalf("%v: exit %d, want %d\n%s\n%s", args, got, want, out.String(), errs.String())
 	}
 	return out.String() + errs.String()
-}
-
-// TestHook_profiles: two profiles whose folders have the same name have a daemon each.
-func TestHook_profiles(t *testing.T) { //nolint:paralleltest // it sets the environment
-	sockets := map[string]bool{}
-	for range 2 {
-		p := newHookPlace(t)
-		p.run(exit.OK, "hook", "install", "claude")
-		policy, err := frame.ReadPolicy(p.profile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sockets[policy.Socket] = true
-	}
-	if len(sockets) != 2 {
-		t.Errorf("the sockets are %v", sockets)
-	}
 }
 
 // TestHook_models: hooks need the keys of the models that plugins may ask, and of no others.

@@ -72,7 +72,7 @@ func runHookDaemon(ctx context.Context, s command.Streams, o *hookOptions, level
 	version := stamp(self)
 	files := &watch{profile: p, logger: logger}
 	d, err := daemon.New(daemon.Config{
-		Dir: p.dir, Socket: p.socket(), Logger: logger, Changed: files.print,
+		Dir: p.dir, Logger: logger, Changed: files.print,
 		Outdated: func() bool { return stamp(self) != version },
 		Load: func(ctx context.Context) (*daemon.Loaded, error) {
 			if _, err := p.installed(); err != nil {

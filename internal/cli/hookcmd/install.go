@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/hook/frame"
 	"github.com/mortise-dev/mortise/hook/install"
 	"github.com/mortise-dev/mortise/internal/cli/command"
+	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/exit"
 	"github.com/mortise-dev/mortise/internal/program"
 	"github.com/mortise-dev/mortise/internal/term"
@@ -191,7 +192,9 @@ func (o *installOptions) take(ctx context.Context, s command.Streams) (*installe
 	var cfg *program.Setup
 	var err error
 	if o.dry || o.follow {
-		cfg, err = p.links.Load(p.config)
+		if cfg, err = p.links.Load(p.config); err == nil {
+			out.Cache, err = config.CacheDir(cfg.Config)
+		}
 	} else if err = p.makeFolder(); err == nil {
 		out, cfg, err = p.copy()
 	}
@@ -204,6 +207,9 @@ func (o *installOptions) take(ctx context.Context, s command.Streams) (*installe
 
 // makeFolder makes the folder of the profile.
 func (p *hookProfile) makeFolder() error {
+	if _, err := frame.SocketPath(p.dir); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return err
 	}

@@ -68,10 +68,16 @@ func (i *installed) copyOf(path string) string {
 func (p *hookProfile) setup() (*program.Setup, error) {
 	i, err := p.installed()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || err == nil && i.Follow:
+	case errors.Is(err, fs.ErrNotExist):
 		return p.links.Load(p.config)
 	case err != nil:
 		return nil, err
+	case i.Follow:
+		cfg, err := p.links.Load(p.config)
+		if err == nil && cfg.CacheDir == "" {
+			cfg.CacheDir = i.Cache
+		}
+		return cfg, err
 	}
 	data, err := os.ReadFile(i.copyOf(i.Config))
 	if err == nil && program.HexSum(data) != i.Files[i.Config] {

@@ -100,7 +100,7 @@ func (p *hookProfile) policy(of *hook.Program, env []string) *frame.Policy {
 		self = "mortise"
 	}
 	out := &frame.Policy{
-		Socket: p.socket(), Daemon: []string{self, "hook", "daemon", "--config", p.config, "--profile", p.dir}, Env: env,
+		Daemon: []string{self, "hook", "daemon", "--config", p.config, "--profile", p.dir}, Env: env,
 	}
 	for _, name := range hook.Dialects() {
 		d, err := hook.DialectOf(name)
@@ -118,11 +118,6 @@ func (p *hookProfile) policy(of *hook.Program, env []string) *frame.Policy {
 		}
 	}
 	return out
-}
-
-// socket is that of the folder: profiles may have the same name, and one's events are not for the daemon of another.
-func (p *hookProfile) socket() string {
-	return frame.SocketPath(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), program.HexSum([]byte(p.dir))[:12])
 }
 
 // wanted are the events of a dialect in which a plugin, or repair, has a part.
