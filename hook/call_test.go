@@ -83,7 +83,10 @@ func TestTicket(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%d tickets, %v; one for each session", len(all), err)
 	}
-	for i, command := range []string{"mortise hook approve " + all[1].ID, "cd /; /opt/mortise  hook   approve x"} {
+	for i, command := range []string{
+		"mortise hook approve " + all[1].ID, "cd /; /opt/mortise  hook   approve x", "mortise hook --profile /p --x=y approve x",
+		"mortise hook install claude --follow", "mortise hook --config /c uninstall claude",
+	} {
 		if out, m := b.send("codex", "PreToolUse", bash(fmt.Sprint("self", i), command)); !contains(at(m, specific, "permissionDecisionReason"), "a person has to decide") {
 			t.Errorf("%s: %s", command, out)
 		}

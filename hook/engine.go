@@ -62,6 +62,8 @@ type Config struct {
 	States States
 	// Tickets keeps suspended calls. Nil denies them.
 	Tickets *Tickets
+	// Profile is the folder of the profile, which no file tool of the agent may change. Empty is none.
+	Profile string
 	// Record receives what became of each event. It must be quick. Nil discards.
 	Record func(*Record)
 	Logger *slog.Logger

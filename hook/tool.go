@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -28,8 +27,8 @@ func (h *handling) pre(ctx context.Context) error {
 		h.deny(fmt.Sprintf("the argument %.40q is spelled in another case", key), "")
 		return nil
 	}
-	if h.approvesItself() {
-		h.deny("a person has to decide about a ticket, not the agent", "")
+	if h.decidesItself() {
+		h.deny("a person has to decide about tickets and what is installed, not the agent", "")
 		return nil
 	}
 	f := toolFrame{Frame: phases.Frame{Call: &call}}
@@ -77,17 +76,6 @@ const (
 	ProbeTool   = "mortise_probe"
 	ProbeReason = "the probe was received"
 )
-
-// approve is how a person decides about a ticket. The model reads it in the reason of a denial.
-var approve = regexp.MustCompile(`\bhook\s+approve\b`)
-
-// approvesItself reports whether a shell command is the approval of a ticket. An agent that runs as its user has other
-// ways to that; this closes the one that a denial shows to it.
-func (h *handling) approvesItself() bool {
-	args, _ := h.event.Call.Args.(map[string]any)
-	command, _ := args["command"].(string)
-	return h.engine.cfg.Tickets != nil && h.event.Call.Kind == KindShell && approve.MatchString(command)
-}
 
 // toolFrame is the frame of a call that plugins may rewrite.
 type toolFrame struct{ phases.Frame }

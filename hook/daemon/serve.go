@@ -150,7 +150,7 @@ func (s *Server) replace(ctx context.Context) {
 		e.Use(next.Program)
 	} else {
 		e, err := hook.New(hook.Config{
-			Program: next.Program, States: s.states, Tickets: s.tickets, Logger: s.cfg.Logger,
+			Program: next.Program, States: s.states, Tickets: s.tickets, Profile: s.cfg.Dir, Logger: s.cfg.Logger,
 			Record: func(r *hook.Record) { s.journal.add(r, s.loaded.Load().Full) },
 		})
 		if err != nil {
