@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/hook/daemon"
+	"github.com/mortise-dev/mortise/hook/frame"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/internal/exit"
@@ -87,6 +89,14 @@ func TestHook_models(t *testing.T) { //nolint:paralleltest // it sets the enviro
 	write(strings.Replace(string(config), "redact.wasm}", "redact.wasm, grants: {model: {judge: other}}}", 1) + models)
 	if out := p.run(exit.Config, "hook", "install", "claude"); !strings.Contains(out, `"NO_SUCH_KEY" is not set`) {
 		t.Errorf("a key of a granted model is missing: %s", out)
+	}
+	for key, variable := range map[string]string{", key: {env: NO_SUCH_KEY}": "NO_SUCH_KEY", "": "ANTHROPIC_API_KEY"} {
+		t.Setenv(variable, "k")
+		write(strings.Replace(string(config), "redact.wasm}", "redact.wasm, grants: {model: {judge: other}}}", 1) + strings.Replace(models, ", key: {env: NO_SUCH_KEY}", key, 1))
+		p.run(exit.OK, "hook", "install", "claude")
+		if policy, err := frame.ReadPolicy(p.profile); err != nil || !slices.Equal(policy.Env, []string{variable}) {
+			t.Errorf("a daemon would have %v, %v", policy.Env, err)
+		}
 	}
 	write(strings.Replace(string(config), "redact.wasm}", "redact.wasm, grants: {model: {judge: others}}}", 1) + models)
 	if out := p.run(exit.Config, "hook", "install", "claude"); !strings.Contains(out, `there is no model "others"; models has ["other"]`) {

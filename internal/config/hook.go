@@ -45,15 +45,3 @@ func (c *Config) validateHook() error {
 	}
 	return errors.Join(errs...)
 }
-
-// Environment are the variables that the config wants, which a client hands to a daemon that it starts.
-func (c *Config) Environment() []string {
-	var out []string
-	for i := range c.Plugins {
-		for _, s := range c.Plugins[i].Grants.Secrets {
-			out = append(out, s.Env)
-		}
-	}
-	slices.Sort(out)
-	return slices.DeleteFunc(slices.Compact(out), func(s string) bool { return s == "" })
-}

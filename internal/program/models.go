@@ -44,23 +44,40 @@ func OpenModels(cfg *Setup) (Models, error) {
 
 // OpenGranted makes the models that plugins and policies may ask, for commands without agents of their own: the keys of
 // others are not needed.
-func OpenGranted(cfg *Setup) (Models, error) {
-	c := &cfg.Compaction
-	grants := []config.GrantsConfig{c.Summarizer.Grants, c.Fallback.Grants, c.Admission.Grants}
-	for i := range cfg.Plugins {
-		if !cfg.Plugins[i].Disabled {
-			grants = append(grants, cfg.Plugins[i].Grants)
+func OpenGranted(cfg *Setup) (Models, error) { return openModels(cfg, cfg.grantedModels()) }
+
+// Environment are the variables that plugins of the config need, which a client passes to a daemon that it starts.
+func (c *Setup) Environment() []string {
+	var out []string
+	for i := range c.Plugins {
+		for _, s := range c.Plugins[i].Grants.Secrets {
+			out = append(out, s.Env)
+		}
+	}
+	for _, name := range c.grantedModels() {
+		out = append(out, c.keyFrom(c.Models[name]).Env)
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(s string) bool { return s == "" })
+}
+
+// grantedModels are the models that plugins and policies may ask, by their keys.
+func (c *Setup) grantedModels() []string {
+	grants := []config.GrantsConfig{c.Compaction.Summarizer.Grants, c.Compaction.Fallback.Grants, c.Compaction.Admission.Grants}
+	for i := range c.Plugins {
+		if !c.Plugins[i].Disabled {
+			grants = append(grants, c.Plugins[i].Grants)
 		}
 	}
 	names := map[string]bool{}
 	for _, g := range grants {
 		for _, name := range g.Model {
-			if _, ok := cfg.Models[name]; ok { // an unknown name is an error of the grant
+			if _, ok := c.Models[name]; ok { // an unknown name is an error of the grant
 				names[name] = true
 			}
 		}
 	}
-	return openModels(cfg, slices.Sorted(maps.Keys(names)))
+	return slices.Sorted(maps.Keys(names))
 }
 
 func openModels(cfg *Setup, names []string) (Models, error) {
@@ -111,23 +128,29 @@ func (l Links) open(m config.ModelConfig, key string) (llm.Model, error) {
 
 // apiKey reads the API key. A compatible server, which BaseURL names, may need none.
 func apiKey(cfg *Setup, m config.ModelConfig) (string, error) {
-	from := m.Key
 	if m.ClientKey {
 		return "client", nil // the proxy puts the client's in its place
 	}
-	if from.Env == "" && from.File == "" {
-		if p, err := cfg.Links.provider(m.Provider); err == nil {
-			from.Env = p.KeyEnv
-		}
-		if from.Env == "" || m.BaseURL != "" {
-			return os.Getenv(from.Env), nil
-		}
+	from := cfg.keyFrom(m)
+	if m.Key == (config.KeyConfig{}) && (from.Env == "" || m.BaseURL != "") {
+		return os.Getenv(from.Env), nil
 	}
 	key, err := from.Read(cfg.Config)
 	if err != nil {
 		return "", fmt.Errorf("key: %w; or name another variable with key: {env: NAME}, or a file with key: {file: PATH}", err)
 	}
 	return key, nil
+}
+
+// keyFrom is where the API key is: in the variable of its provider, if the config names no other place.
+func (c *Setup) keyFrom(m config.ModelConfig) config.KeyConfig {
+	from := m.Key
+	if from.Env == "" && from.File == "" && !m.ClientKey {
+		if p, err := c.Links.provider(m.Provider); err == nil {
+			from.Env = p.KeyEnv
+		}
+	}
+	return from
 }
 
 // billed bills questions of summarizers to the conversations of a proxy.

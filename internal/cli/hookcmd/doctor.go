@@ -86,9 +86,7 @@ func (o *installOptions) examine(ctx context.Context) []check.Finding {
 	if f.State != check.Fail {
 		add("plugins", o.checkPlugins(ctx, lines))
 	}
-	if state := o.profileOf.state(); state != "" {
-		add("installed", check.Warned("", "%s", state))
-	}
+	add("installed", o.checkInstalled())
 	for _, off := range o.disabled() {
 		add("switch", check.Failed("take the switch out, or the hooks never run", errors.New(off)))
 	}
@@ -199,6 +197,16 @@ func (o *installOptions) checkFile() ([]install.Found, check.Finding) {
 		return nil, check.Failed(hint, fmt.Errorf("%s has no hook of this profile", path))
 	}
 	return lines, check.Fine("%s: %s", path, term.Counted(len(lines), "hook"))
+}
+
+func (o *installOptions) checkInstalled() check.Finding {
+	if _, err := o.profileOf.installed(); err != nil {
+		return check.Failed("mortise hook install "+o.agent.Dialect.Name, err)
+	}
+	if state := o.profileOf.state(); state != "" {
+		return check.Warned("", "%s", state)
+	}
+	return check.Fine("the copies of the config and its modules are those that run")
 }
 
 func (o *installOptions) checkClient() check.Finding {

@@ -42,6 +42,9 @@ in the environment or in files of mode 600, never on the command line:
 
   mortise mcp --url https://host/mcp --header Authorization=env:HOST_AUTHORIZATION
 
+A project may set variables of its agent's servers: with --config and --profile, written as whole paths, no variable
+decides what runs.
+
 mortise mcp serve is an MCP server whose tools are those of the plugins.`
 
 type mcpOptions struct {
