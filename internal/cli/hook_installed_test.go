@@ -131,6 +131,12 @@ func TestHook_installed(t *testing.T) { //nolint:paralleltest // it sets the env
 			}
 		}
 	}
+	if err := errors.Join(os.Remove(config), syscall.Mkfifo(config, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if out, list := r.gate(), r.mortise("hook", "list"); !strings.Contains(out, blocks) || !strings.Contains(list, config+": not what") {
+		t.Errorf("a pipe without a writer: %s %s", out, list)
+	}
 	if files, err := os.ReadDir(elsewhere); err != nil || len(files) > 0 {
 		t.Errorf("the daemon followed variables: %v, %v", files, err)
 	}
@@ -158,6 +164,14 @@ func TestHook_installed(t *testing.T) { //nolint:paralleltest // it sets the env
 	}
 	if out := r.mortise("hook", "list"); !strings.Contains(out, "--follow: the files themselves count") {
 		t.Error(out)
+	}
+	r.stop()
+	r.project(r.redact, "")
+	if err := os.Remove(filepath.Join(r.profile, "installed.json")); err != nil {
+		t.Fatal(err)
+	}
+	if out := r.gate(); !strings.Contains(out, "could not ask the plugins") {
+		t.Errorf("without an installation: %s", out)
 	}
 }
 

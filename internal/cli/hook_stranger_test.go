@@ -77,13 +77,24 @@ func TestHook_stranger(t *testing.T) {
 	if out := run(exit.OK, "hook", "list"); !strings.Contains(out, "config   "+theirs) || strings.Contains(out, "is not used") {
 		t.Errorf("installed: %s", out)
 	}
-	write(theirs, "stranger: true\n")
-	for _, args := range commands {
-		if slices.Contains(args, "pending") {
-			continue
+	for _, change := range []func() error{
+		func() error { return os.WriteFile(theirs, []byte("stranger: true\n"), 0o600) },
+		func() error { return os.Remove(theirs) },
+		func() error { return os.Symlink(own, theirs) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
 		}
-		if out := run(exit.OK, args...); !strings.Contains(out, theirs+": not what is installed") {
-			t.Errorf("%q of another config than what is installed: %s", args, out)
+		if err := os.WriteFile(own, append(good, "# of the user\n"...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range commands {
+			if slices.Contains(args, "pending") {
+				continue
+			}
+			if out := run(exit.OK, args...); !strings.Contains(out, theirs+": not what is installed") {
+				t.Errorf("%q of another config than what is installed: %s", args, out)
+			}
 		}
 	}
 }

@@ -31,6 +31,11 @@ func (o *hookOptions) configPath() (string, error) {
 	if path != "" {
 		return resolved(path)
 	}
+	if folder, err := resolved("."); err == nil && !o.installs {
+		if here := filepath.Join(folder, config.FileName); o.installed(here) {
+			return here, nil // also where an agent has deleted it by now
+		}
+	}
 	own := ""
 	if dir, err := os.UserConfigDir(); err == nil {
 		own = filepath.Join(dir, "mortise", config.FileName)

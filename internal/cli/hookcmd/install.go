@@ -270,6 +270,8 @@ func (o *installOptions) reportPlugins(out io.Writer, h *hookParts) {
 	fmt.Fprintf(out, "  plugins of %s: %s\n", o.profileOf.config, strings.Join(h.names(), ", "))
 	if o.follow {
 		fmt.Fprintln(out, "  --follow:", follows)
+	} else if p := o.profileOf; p.beside(p.dir) {
+		fmt.Fprintf(out, "  note: the copies in %s are below the folder of the config, so an agent that works there can write them; --profile names another place\n", p.dir)
 	}
 }
 

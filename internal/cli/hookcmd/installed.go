@@ -109,7 +109,7 @@ func (i *installed) setup(links program.Links, data []byte) (*program.Setup, err
 	return cfg, nil
 }
 
-// copy copies the config and its modules. The copies do not count before [installed.keep].
+// copy copies the config and its modules. The copies do not count before [hookProfile.keep].
 func (p *hookProfile) copy() (*installed, *program.Setup, error) {
 	i := &installed{Config: p.config, Files: map[string]string{}, copies: filepath.Join(p.dir, copiesFolder)}
 	data, err := config.Read(p.config)
@@ -120,7 +120,7 @@ func (p *hookProfile) copy() (*installed, *program.Setup, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if cfg.CacheDir != "" && !filepath.IsAbs(cfg.CacheDir) {
+	if cfg.CacheDir != "" && p.beside(cfg.Path(cfg.CacheDir)) {
 		return nil, nil, errors.New("config: cache_dir: compiled code in the folder of the config could be replaced there; leave it out, or install with --follow")
 	}
 	if i.Cache, err = config.CacheDir(cfg.Config); err != nil {
@@ -143,6 +143,12 @@ func (p *hookProfile) copy() (*installed, *program.Setup, error) {
 	}
 	cfg, err = i.setup(p.links, data)
 	return i, cfg, err
+}
+
+// beside reports whether a path is in the folder of the config, where an agent may well write.
+func (p *hookProfile) beside(path string) bool {
+	rest, err := filepath.Rel(filepath.Dir(p.config), path)
+	return err == nil && filepath.IsLocal(rest)
 }
 
 func (i *installed) add(path string, data []byte) error {
