@@ -88,11 +88,13 @@ func arrows() map[string][]string {
 		"store":                         {},
 		"plugins":                       {"phases", "host", "host/capability/messages", "internal/guest", "internal/schema", "internal/wire", "abi"},
 		"summarizers":                   {"compaction", "compaction/trial", "host", "host/capability/model", "internal/guest", "internal/wire", "abi"},
-		"summarizers/bundled":           {"host", "summarizers"},
+		"summarizers/bundled":           {"host", "internal/bundle", "summarizers"},
+		"plugins/bundled":               {"host", "internal/bundle"},
+		"internal/bundle":               {"host"},
 		"summarizers/role":              {"llm", "host", "host/capability/model", "abi"},
 		"internal/exit":                 {"host"},
 		"internal/term":                 {},
-		"internal/config":               {"internal/exit", "serve", "agent", "inbox", "blob", "mailbox", "host", "compaction", "compaction/recall", "compaction/trial", "summarizers/bundled", "abi"},
+		"internal/config":               {"internal/exit", "serve", "agent", "inbox", "blob", "mailbox", "host", "compaction", "compaction/recall", "compaction/trial", "plugins/bundled", "summarizers/bundled", "abi"},
 		"internal/program":              {"*"}, // it wires everything
 		"internal/cli":                  command("internal/cli/checkcmd", "internal/cli/compactcmd", "internal/cli/explaincmd", "internal/cli/hookcmd", "internal/cli/proxycmd", "internal/cli/runcmd", "internal/cli/servecmd"),
 		"internal/cli/links":            {"*"},
@@ -170,7 +172,7 @@ func owners() map[string][]string {
 		"github.com/google/jsonschema-go":   {"agent"},
 		"github.com/modelcontextprotocol":   {"agent/mcp", "hook/mcpproxy", "internal/cli", "examples"}, // in hook/mcpproxy only tests
 		"github.com/coder/acp-go-sdk":       {"internal/acp"},
-		"github.com/andybalholm/brotli":     {"proxy", "summarizers/bundled", "internal/guestbuild"},
+		"github.com/andybalholm/brotli":     {"proxy", "internal/bundle", "internal/guestbuild"},
 		"github.com/klauspost/compress":     {"proxy"},
 		"github.com/pelletier/go-toml":      {"proxy/launch"},
 	}

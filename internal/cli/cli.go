@@ -23,8 +23,8 @@ type Streams = command.Streams
 
 // Main is [command.Main] with all commands.
 func Main(ctx context.Context, args []string, s Streams, links program.Links) exit.Code {
-	return command.Main(ctx, args, s, links, servecmd.New, proxycmd.New, servecmd.NewACP, hookcmd.New, hookcmd.NewMCP, checkcmd.NewValidate,
-		checkcmd.NewDoctor, servecmd.NewStatus, runcmd.New, explaincmd.New, compactcmd.New, newVersion)
+	return command.Main(ctx, args, s, links, servecmd.New, proxycmd.New, servecmd.NewACP, hookcmd.New, hookcmd.NewMCP, checkcmd.NewInit,
+		checkcmd.NewValidate, checkcmd.NewDoctor, servecmd.NewStatus, runcmd.New, explaincmd.New, compactcmd.New, newVersion)
 }
 
 func newVersion(s command.Streams) *cobra.Command {

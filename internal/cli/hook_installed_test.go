@@ -96,6 +96,26 @@ func (r *hookRig) stop() {
 	})
 }
 
+// TestHook_init: the config of mortise init is all that a user needs to have dangerous commands blocked.
+func TestHook_init(t *testing.T) { //nolint:paralleltest // it sets the environment
+	r := newHookRig(t)
+	if err := os.Remove(r.config); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(r.bin, "mortise"), "init", "--config", r.config).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out := r.mortise("hook", "install", "claude"); !strings.Contains(out, "guard") || !strings.Contains(out, "redact") {
+		t.Error(out)
+	}
+	if out := r.gate(); !strings.Contains(out, "guard: rule") {
+		t.Error(out)
+	}
+	if out := r.mortise("hook", "list"); strings.Contains(out, "not what is installed") {
+		t.Error(out)
+	}
+}
+
 // TestHook_installed: what the user installed runs, whatever becomes of the project's files, in a running daemon and in a new one; list,
 // doctor and stats name what differs, and another install takes it over. With --follow the files themselves count.
 func TestHook_installed(t *testing.T) { //nolint:paralleltest // it sets the environment

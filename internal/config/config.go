@@ -6,9 +6,11 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/exit"
+	"github.com/mortise-dev/mortise/plugins/bundled"
 )
 
 // Config is mortise.yaml. Unknown keys are errors. Paths are relative to the
@@ -157,11 +159,14 @@ func (c *ModuleConfig) Validate() error {
 
 // Path resolves a path of the file against the file's folder.
 func (c *Config) Path(p string) string {
-	if p == "" || filepath.IsAbs(p) || IsURL(p) {
+	if p == "" || filepath.IsAbs(p) || IsURL(p) || IsBundled(p) {
 		return p
 	}
 	return filepath.Join(c.dir, p)
 }
+
+// IsBundled reports the module of a plugin that the program has with it.
+func IsBundled(module string) bool { return strings.HasPrefix(module, bundled.Prefix) }
 
 // In sets the folder to which paths are relative, that of the file.
 func (c *Config) In(dir string) { c.dir = dir }

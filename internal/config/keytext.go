@@ -33,7 +33,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"AgentConfig.MaxRounds":    "Inferences of a replayed run. Default: no limit.",
 	"AgentConfig.HookTimeout":  "How long a hook may take of a plugin without limits.timeout. Default: 5s, or limits.timeout if that is more.",
 
-	"ModuleConfig.Module": "Path of the .wasm file.",
+	"ModuleConfig.Module": "Path of the .wasm file; for a plugin also bundled:guard or bundled:redact, which the program has with it.",
 	"ModuleConfig.SHA256": "SHA-256 of the file, in quotes. Another file is refused.",
 	"ModuleConfig.Limits": "Limits of this module.",
 	"ModuleConfig.Grants": "What the module may do beyond computing. Nothing else is allowed.",

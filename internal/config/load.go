@@ -46,8 +46,11 @@ func Read(name string) ([]byte, error) {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
 		hint := "name a file with --config"
-		if name == FileName {
-			hint = "write one, as in docs/operating.md, or name a file with --config"
+		switch own, _ := os.UserConfigDir(); name {
+		case FileName:
+			hint = "mortise init writes one; or name a file with --config"
+		case filepath.Join(own, "mortise", FileName):
+			hint = "mortise init writes one here, mortise init --user that one; or name a file with --config"
 		}
 		return nil, fmt.Errorf("config: %s: there is no such file; %s", name, hint)
 	}

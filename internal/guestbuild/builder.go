@@ -31,12 +31,12 @@ type guest struct {
 func guests() []guest {
 	return []guest{
 		{name: "admission", dir: "summarizers/modules/admission", bundled: true},
-		{name: "guard", dir: "examples/plugins/guard"},
+		{name: "guard", dir: "examples/plugins/guard", bundled: true},
 		{name: "index", dir: "examples/plugins/index"},
 		{name: "ledger", dir: "plugins/testdata/ledger"},
 		{name: "lookup", dir: "examples/plugins/lookup"},
 		{name: "teller", dir: "plugins/testdata/teller"},
-		{name: "redact", dir: "examples/plugins/redact"},
+		{name: "redact", dir: "examples/plugins/redact", bundled: true},
 		{name: "summarizers", dir: "summarizers/modules/summarizers", bundled: true},
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // Where the guests are that a package embeds.
 const (
-	bundleDir  = "summarizers/bundled"
+	bundleDir  = "internal/bundle"
 	bundleFile = "guests.tar.br"
 	bundleSums = "guests.sha256"
 )

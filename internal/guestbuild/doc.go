@@ -8,7 +8,7 @@
 // The thousands of data segments that the Go linker writes are joined to a few; the memory of an
 // instance is the same.
 //
-// The guests with the bundled policies are kept compressed in summarizers/bundled, too, with
+// The guests with the bundled policies and plugins are kept compressed in internal/bundle, too, with
 // their checksums.
 //
 // Builds are reproducible: the same sources and toolchain give the same bytes in

@@ -41,13 +41,13 @@ func TestFlags(t *testing.T) {
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	dir := filepath.Join(root, "examples", "plugins", "guard")
+	dir := filepath.Join(root, "examples", "plugins", "index")
 	write(t, filepath.Join(root, "go.mod"), "module github.com/mortise-dev/mortise\n\ngo 1.26.0\n")
-	write(t, filepath.Join(dir, "go.mod"), "module example.org/guard\n\ngo 1.26.0\n")
+	write(t, filepath.Join(dir, "go.mod"), "module example.org/index\n\ngo 1.26.0\n")
 	write(t, filepath.Join(dir, "main.go"), "package main\n\nfunc main() {}\n")
 	run := func(args ...string) (int, string) {
 		var out, errs strings.Builder
-		code := guestbuild.Run(t.Context(), append(args, "-root", root, "-only", "guard"), &out, &errs)
+		code := guestbuild.Run(t.Context(), append(args, "-root", root, "-only", "index"), &out, &errs)
 		return code, out.String() + errs.String()
 	}
 	if code, text := run(); code != 0 {
@@ -57,7 +57,7 @@ func TestBroken(t *testing.T) {
 		t.Errorf("check: exit %d: %s", code, text)
 	}
 	write(t, filepath.Join(dir, "main.go"), "package main\n\nfunc main() { println(1) }\n")
-	if code, text := run("-check"); code != 1 || !strings.Contains(text, "guard.wasm") {
+	if code, text := run("-check"); code != 1 || !strings.Contains(text, "index.wasm") {
 		t.Errorf("changed source: exit %d: %s", code, text)
 	}
 	write(t, filepath.Join(root, "testdata", "guests", "TOOLCHAIN"), "go1.0\n")
@@ -94,12 +94,12 @@ func TestBundle(t *testing.T) {
 		code := guestbuild.Run(t.Context(), append(args, "-root", root, "-only", "admission"), &out, &errs)
 		return code, out.String() + errs.String()
 	}
-	if code, text := run(); code != 1 || !strings.Contains(text, "guestbuild: summarizers/bundled: ") {
+	if code, text := run(); code != 1 || !strings.Contains(text, "guestbuild: internal/bundle: ") {
 		t.Fatalf("without the folder: exit %d: %s", code, text)
 	}
-	bundled := filepath.Join(root, "summarizers", "bundled")
-	write(t, filepath.Join(bundled, "doc.go"), "package bundled\n")
-	if code, text := run(); code != 0 || !strings.Contains(text, "bytes compressed in summarizers/bundled") {
+	bundled := filepath.Join(root, "internal", "bundle")
+	write(t, filepath.Join(bundled, "doc.go"), "package bundle\n")
+	if code, text := run(); code != 0 || !strings.Contains(text, "bytes compressed in internal/bundle") {
 		t.Fatalf("build: exit %d: %s", code, text)
 	}
 	if code, text := run("-check"); code != 0 {
@@ -112,7 +112,7 @@ func TestBundle(t *testing.T) {
 		}
 		for _, changed := range []string{string(was) + "x", string(was) + strings.Replace(string(was), "admission", "another", 1)} {
 			write(t, file, changed)
-			if code, text := run("-check"); code != 1 || !strings.Contains(text, "summarizers/bundled does not hold what the sources give") {
+			if code, text := run("-check"); code != 1 || !strings.Contains(text, "internal/bundle does not hold what the sources give") {
 				t.Errorf("%s changed: exit %d: %s", file, code, text)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/wire"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/plugins"
+	bundledplugins "github.com/mortise-dev/mortise/plugins/bundled"
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
@@ -206,11 +208,17 @@ func (p *Parts) openPolicy(
 
 // spec returns what to load for an entry.
 func (p *Parts) spec(ctx context.Context, name string, m config.ModuleConfig) (host.Spec, error) {
+	spec := host.Spec{Path: p.Cfg.Path(m.Module)}
+	if config.IsBundled(m.Module) {
+		var err error
+		if spec, err = bundledplugins.Module(strings.TrimPrefix(m.Module, bundledplugins.Prefix)); err != nil {
+			return spec, err
+		}
+	}
 	grants, err := p.granter.grants(ctx, cmp.Or(name, m.Module), &m.Grants)
-	return host.Spec{
-		Name: name, Path: p.Cfg.Path(m.Module), SHA256: string(m.SHA256),
-		Limits: m.Limits.Limits(host.Limits{}), Grants: grants,
-	}, err
+	spec.Name, spec.SHA256 = name, cmp.Or(string(m.SHA256), spec.SHA256)
+	spec.Limits, spec.Grants = m.Limits.Limits(host.Limits{}), grants
+	return spec, err
 }
 
 // Usage is what a module has used so far.

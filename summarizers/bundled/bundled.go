@@ -1,42 +1,26 @@
 package bundled
 
 import (
-	"archive/tar"
 	"context"
-	"crypto/sha256"
-	_ "embed" // the guests
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/andybalholm/brotli"
-
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/bundle"
 	"github.com/mortise-dev/mortise/summarizers"
 )
-
-//go:embed guests.tar.br
-var packed string
-
-//go:embed guests.sha256
-var sums string
-
-// maxSize bounds a guest, in bytes.
-const maxSize = 16 << 20
 
 // Summarizers returns the guest with the bundled summarizers, for host.Host.Load. Grant it
 // Spec.Grants with a model.Grant for the policy anchored; it loads without. Its calls may need more
 // time than the host's default: set Limits.Timeout.
 func Summarizers() (host.Spec, error) {
-	return spec("summarizers")
+	return bundle.Spec("summarizers")
 }
 
 // Admission returns the guest with the bundled admission policies.
-func Admission() (host.Spec, error) { return spec("admission") }
+func Admission() (host.Spec, error) { return bundle.Spec("admission") }
 
 // summarizeTimeout is how long a call of a summarizer may take, on a long conversation and a busy
 // machine.
@@ -67,35 +51,3 @@ func Open(ctx context.Context, h *host.Host, policy string) (*summarizers.Policy
 
 // NeedsModel reports whether a bundled summarizer cannot do without a model.
 func NeedsModel(policy string) bool { return slices.Contains([]string{"anchored"}, policy) }
-
-func spec(name string) (host.Spec, error) {
-	wasm, sum, err := unpack(packed, sums, name+".wasm")
-	if err != nil {
-		return host.Spec{}, fmt.Errorf("bundled: %s.wasm: %w", name, err)
-	}
-	return host.Spec{Name: name, Path: "bundled/" + name + ".wasm", Wasm: wasm, SHA256: sum}, nil
-}
-
-// unpack returns a file of the archive, and its checksum, which is one of those in the format of sha256sum.
-func unpack(packed, sums, name string) (wasm []byte, sum string, err error) {
-	archive := tar.NewReader(brotli.NewReader(strings.NewReader(packed)))
-	h, err := archive.Next()
-	for err == nil && h.Name != name {
-		h, err = archive.Next()
-	}
-	switch {
-	case err != nil:
-		return nil, "", err
-	case h.Size > maxSize:
-		return nil, "", errors.New("it is too large")
-	}
-	if wasm, err = io.ReadAll(archive); err != nil {
-		return nil, "", err
-	}
-	digest := sha256.Sum256(wasm)
-	sum = hex.EncodeToString(digest[:])
-	if !slices.Contains(strings.Split(sums, "\n"), sum+"  "+name) {
-		return nil, "", errors.New("its checksum is wrong")
-	}
-	return wasm, sum, nil
-}

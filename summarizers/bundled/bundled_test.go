@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,51 +148,6 @@ func TestPolicies(t *testing.T) {
 	for policy, needs := range map[string]bool{"anchored": true, "ledger": false, "": false} {
 		if bundled.NeedsModel(policy) != needs {
 			t.Errorf("NeedsModel(%q) is %v", policy, !needs)
-		}
-	}
-}
-
-// TestSameAsTheTestdata: what is embedded is what the repository's tests run.
-func TestSameAsTheTestdata(t *testing.T) {
-	t.Parallel()
-	for name, open := range map[string]func() (host.Spec, error){"summarizers": bundled.Summarizers, "admission": bundled.Admission} {
-		spec, err := open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := os.ReadFile(filepath.Join("..", "..", "testdata", "guests", name+".wasm"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(spec.Wasm, want) || spec.Name != name || len(spec.SHA256) != 64 {
-			t.Errorf("%s: %d bytes, %d in testdata/guests", name, len(spec.Wasm), len(want))
-		}
-	}
-}
-
-// TestSize: both guests together stay below 920 KB in a program that imports the package.
-func TestSize(t *testing.T) {
-	t.Parallel()
-	info, err := os.Stat("guests.tar.br")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d bytes are embedded", info.Size())
-	if info.Size() > 920_000 {
-		t.Errorf("%d bytes are embedded, more than 920,000", info.Size())
-	}
-}
-
-func TestDamage(t *testing.T) {
-	t.Parallel()
-	for want, packed := range map[string]string{
-		"EOF":                   "",
-		"brotli: ":              strings.Repeat("nonsense", 9),
-		"its checksum is wrong": bundled.Pack("m.wasm", "something else"),
-		"it is too large":       bundled.Pack("m.wasm", strings.Repeat("x", 16<<20+1)),
-	} {
-		if err := bundled.Unpack(packed, strings.Repeat("0", 64)+"  m.wasm\n", "m.wasm"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %s", err, want)
 		}
 	}
 }

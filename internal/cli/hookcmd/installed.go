@@ -128,7 +128,7 @@ func (p *hookProfile) copy() (*installed, *program.Setup, error) {
 	}
 	errs := []error{i.add(p.config, data)}
 	for n := range cfg.Plugins {
-		if cfg.Plugins[n].Disabled {
+		if cfg.Plugins[n].Disabled || config.IsBundled(cfg.Plugins[n].Module) {
 			continue
 		}
 		path := cfg.Path(cfg.Plugins[n].Module)

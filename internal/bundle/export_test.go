@@ -1,4 +1,4 @@
-package bundled
+package bundle
 
 import (
 	"archive/tar"
