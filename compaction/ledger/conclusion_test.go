@@ -68,3 +68,14 @@ func TestPassedByAllTests(t *testing.T) {
 		t.Errorf("read back as %+v", e)
 	}
 }
+
+// TestEndOfALongRequest: the end of a request between the first and the latest is shown, too, and is read back.
+func TestEndOfALongRequest(t *testing.T) {
+	t.Parallel()
+	text := (&story{}).user("first").edit("/w/a.go").user("This is the log of the service:\n" + strings.Repeat("12:00 INFO nothing\n", 100) + "Find out why it stops.").edit("/w/b.go").user("thanks").edit("/w/c.go").render(12000)
+	want := "\n  → at its end: “Find out why it stops.”"
+	has(t, part(text, "Requests and what became of them"), want)
+	lacks(t, text, "kept in mind")
+	back, _ := ledger.ReadBack(text)
+	has(t, ledger.Render(&back, 12000), want)
+}

@@ -191,14 +191,15 @@ func TestToolDialogue(t *testing.T) {
 func TestOtherLanguages(t *testing.T) {
 	t.Parallel()
 	for text, rule := range map[string]string{
-		"Исправь очередь. Не меняй публичный API.":                                                                         "Не меняй публичный API.",
-		"修复队列。绝不能阻塞。":                                                                                                      "绝不能阻塞。",
-		"Räum auf. Die API darf nicht anders werden, z.B. keine neuen Felder.":                                             "Die API darf nicht anders werden, z.B. keine neuen Felder.",
-		"Corrige la cola. Nunca cambies la API.":                                                                           "Nunca cambies la API.",
-		"Look at this:\n" + strings.Repeat("12:00 INFO nothing\n", 200) + "Then write out.md and leave the customers out.": "Then write out.md and leave the customers out.",
+		"Исправь очередь. Не меняй публичный API.":                             "Не меняй публичный API.",
+		"修复队列。绝不能阻塞。":                                                          "绝不能阻塞。",
+		"Räum auf. Die API darf nicht anders werden, z.B. keine neuen Felder.": "Die API darf nicht anders werden, z.B. keine neuen Felder.",
+		"Corrige la cola. Nunca cambies la API.":                               "Nunca cambies la API.",
 	} {
 		has(t, part((&story{}).user(text).edit("/w/a.go").render(2000), "What the user wants kept in mind"), "- m1 “"+rule+"”")
 	}
+	pasted := (&story{}).user("Look at this:\n" + strings.Repeat("12:00 INFO nothing\n", 200) + "Then write out.md and leave the customers out.").edit("/w/a.go").render(2000)
+	has(t, part(pasted, "Goal"), "  → at its end: “Then write out.md and leave the customers out.”")
 	lacks(t, (&story{}).user("Die Niederlage war niedlich.").edit("/w/a.go").render(2000), "kept in mind")
 	brief := (&story{}).user("What is a monad?").agent("A monad is a monoid in the category of endofunctors.").user("And in Go?").agent("Use functions.").render(600)
 	has(t, part(brief, "Goal"), "- Latest request, m3: “And in Go?”")

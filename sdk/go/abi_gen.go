@@ -695,6 +695,8 @@ type LedgerRequest struct {
 	Message int    `json:"m"`
 	Text    string `json:"text"`
 	Size    int    `json:"size,omitempty"`
+	// End is the last sentence of a long text, where what is wanted often is.
+	End string `json:"end,omitempty"`
 	// Question is what the agent had asked before.
 	Question *LedgerText `json:"question,omitempty"`
 	// Files were changed and Commits made until the next request. Outcome is of the agent's last

@@ -2969,6 +2969,9 @@ func (v *LedgerRequest) MarshalTo(e *Encoder) {
 	if v.Size != 0 {
 		n++
 	}
+	if v.End != "" {
+		n++
+	}
 	if v.Question != nil {
 		n++
 	}
@@ -2992,6 +2995,10 @@ func (v *LedgerRequest) MarshalTo(e *Encoder) {
 	if v.Size != 0 {
 		e.raw("\xa4size")
 		e.Int(int64(v.Size))
+	}
+	if v.End != "" {
+		e.raw("\xa3end")
+		e.Str(v.End)
 	}
 	if v.Question != nil {
 		e.raw("\xa8question")
@@ -3035,26 +3042,29 @@ func (v *LedgerRequest) UnmarshalFrom(d *Decoder) {
 		case "size":
 			d.once(&seen, 1<<2)
 			v.Size = d.int()
-		case "question":
+		case "end":
 			d.once(&seen, 1<<3)
+			v.End = d.Str()
+		case "question":
+			d.once(&seen, 1<<4)
 			if !d.Null() {
 				v.Question = new(LedgerText)
 				v.Question.UnmarshalFrom(d)
 			}
 		case "files":
-			d.once(&seen, 1<<4)
+			d.once(&seen, 1<<5)
 			v.Files = d.stringList()
 		case "commits":
-			d.once(&seen, 1<<5)
+			d.once(&seen, 1<<6)
 			v.Commits = d.stringList()
 		case "outcome":
-			d.once(&seen, 1<<6)
+			d.once(&seen, 1<<7)
 			if !d.Null() {
 				v.Outcome = new(LedgerText)
 				v.Outcome.UnmarshalFrom(d)
 			}
 		case "stopped":
-			d.once(&seen, 1<<7)
+			d.once(&seen, 1<<8)
 			v.Stopped = d.int()
 		default:
 			d.Skip()

@@ -28,7 +28,7 @@ func findingCues() []string {
 
 // fillers begin sentences of the agent that announce what it does next.
 func fillers() []string {
-	return []string{"let me", "now let me", "i'll", "now i'll", "i will", "let's", "good", "great", "perfect", "excellent", "now i need", "next,", "first, let me", "i need to", "now i have", "i have a", "i understand", "you're right", "ok", "okay", "sure"}
+	return []string{"let me", "now let", "i'll", "now i'll", "i will", "let's", "good", "great", "perfect", "excellent", "now i need", "next,", "first, let me", "i need to", "now i have", "i have a", "i understand", "you're right", "ok", "okay", "sure"}
 }
 
 // notUser begin texts that a program wrote in the user's place.

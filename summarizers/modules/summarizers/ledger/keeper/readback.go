@@ -76,7 +76,7 @@ func (r *reader) of(m int) *abi.LedgerRequest {
 // say sets the text of a request, unless a longer one is known.
 func (r *reader) say(t abi.LedgerText) *abi.LedgerRequest {
 	q := r.of(t.Message)
-	if len(t.Text) > len(q.Text) {
+	if len(t.Text) > len(q.Text) || len(t.Text) == len(q.Text) && t.Size != 0 {
 		q.Text, q.Size = t.Text, t.Size
 	}
 	return q
@@ -100,7 +100,8 @@ func (r *reader) request(it *item) {
 // became reads what is below a request.
 func (r *reader) became(q *abi.LedgerRequest, subs []string) {
 	for _, sub := range subs {
-		if strings.HasPrefix(sub, atItsEnd) { // words of the user
+		if rest, ok := strings.CutPrefix(sub, atItsEnd); ok {
+			q.End, _, _ = unquote(rest)
 			continue
 		}
 		if rest, ok := cutFirst(sub, hadAsked, hadSaid); ok {

@@ -288,14 +288,13 @@ const atItsEnd = "at its end: "
 // ending is the last sentence of a request of which the beginning alone is quoted, unless that holds it: what is asked is
 // often behind what was pasted.
 func ending(r *abi.LedgerRequest, shown string) string {
-	if r.Size > len(r.Text) || !strings.HasSuffix(shown, cutMark) && !strings.HasSuffix(shown, " characters)") {
+	if !strings.HasSuffix(shown, cutMark) && !strings.HasSuffix(shown, " characters)") {
 		return ""
 	}
-	last := lastSentence(strings.TrimSpace(r.Text))
-	if last == "" || strings.Contains(shown, last) {
+	if strings.Contains(shown, r.End) {
 		return ""
 	}
-	return last
+	return r.End
 }
 
 // quoteLines is quoteCut, but shows at least so many bytes of a text of many lines, whose

@@ -77,6 +77,9 @@ func quoteFirst(s string, size, n int) string {
 
 func (p *page) requestItem(r *abi.LedgerRequest) string {
 	out := "- " + at(r.Message) + " " + quoteFirst(r.Text, r.Size, 180)
+	if end := ending(r, out); end != "" && !p.share.talk {
+		out += belowMark + atItsEnd + quoteCut(end, 0, 180)
+	}
 	if r.Question != nil && len(r.Text) < 80 {
 		out += "\n  → " + asked(r.Question, 160)
 	}

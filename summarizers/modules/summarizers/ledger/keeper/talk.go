@@ -106,7 +106,7 @@ func (l *Ledger) request(n int, text string) {
 		t.Requests = append(t.Requests[:0], t.Requests[maxRequests/4:]...)
 		t.Requests[0] = first
 	}
-	t.Requests = append(t.Requests, abi.LedgerRequest{Message: n, Text: clip(text, maxFirst), Size: sizeOf(text, maxFirst), Question: l.answered(text)})
+	t.Requests = append(t.Requests, abi.LedgerRequest{Message: n, Text: clip(text, maxFirst), Size: sizeOf(text, maxFirst), End: endOf(text), Question: l.answered(text)})
 	t.Question = nil
 }
 
@@ -131,7 +131,6 @@ func (l *Ledger) sentencesOf(n int, text string) {
 	kept, most, list := 0, 12, l.cues.rule
 	if len(text) > longText {
 		most, list = 5, l.cues.strong
-		l.lastWords(n, text)
 	}
 	sentences(text, func(s string) {
 		if kept < most && len(s) <= maxSentence && len(s) >= 8 && startsPlain(s) && !strings.HasSuffix(s, "?") && !strings.HasSuffix(s, ":") && hasCue(strings.ToLower(s), list) {
@@ -142,12 +141,15 @@ func (l *Ledger) sentencesOf(n int, text string) {
 	})
 }
 
-// lastWords keeps the last sentence of a text that is too long to be quoted whole: what is wanted is often behind what was
-// pasted.
-func (l *Ledger) lastWords(n int, text string) {
-	if last := lastSentence(text); len(text) > maxStep*2 && last != "" {
-		l.rule(n, last, "")
+// longRequest is from how many bytes on a request may be quoted in part.
+const longRequest = 160
+
+// endOf is the last sentence of a long request.
+func endOf(text string) string {
+	if len(text) < longRequest {
+		return ""
 	}
+	return strings.Clone(lastSentence(text))
 }
 
 // lastSentence is the last one of a text, empty if that is no prose.
