@@ -101,15 +101,38 @@ func (p *page) became(r *abi.LedgerRequest) (lines []string) {
 	}
 	if a := outcome(r); a != "" {
 		lines = append(lines, a)
+		if n := p.next(r); n != nil && rejects(n.Text) {
+			lines = append(lines, theUser+at(n.Message)+": "+quoteFirst(n.Text, n.Size, 90))
+		}
 	}
 	return lines
+}
+
+// next is the request behind another one, nil for none.
+func (p *page) next(r *abi.LedgerRequest) *abi.LedgerRequest {
+	list := p.s.Talk.Requests
+	i, _ := slices.BinarySearchFunc(list, r.Message+1, func(o abi.LedgerRequest, m int) int { return cmp.Compare(o.Message, m) })
+	if i == len(list) {
+		return nil
+	}
+	return &list[i]
+}
+
+// rejects reports a text of the user that takes back or blames what was done.
+func rejects(text string) bool {
+	low := strings.ToLower(cut(text, maxStep))
+	return startsWith(low, []string{"no ", "no,", "no.", "nope", "nah", "wrong", "that's wrong", "that is wrong", "that's not", "this is wrong", "stop "}) ||
+		hasCue(low, []string{"undo", "undid", "revert", "roll back", "rolled back", "fucked", "you broke", "is broken now", "still broken", "still fails"})
 }
 
 // belowMark begins a line that belongs to an item.
 const belowMark = "\n  → "
 
-// theAgent begins what the agent wrote.
-const theAgent = "the agent at "
+// theAgent begins what the agent wrote about a request, theUser what the user said to that.
+const (
+	theAgent = "the agent at "
+	theUser  = "the user at "
+)
 
 // outcome is what the agent wrote last about a request.
 func outcome(r *abi.LedgerRequest) string {
@@ -215,12 +238,14 @@ func (p *page) commands() []string {
 	for i := range order {
 		order[i] = i
 	}
-	list := p.s.Work.Commands
+	list, edited := p.s.Work.Commands, p.edited()
 	scores := make([]float64, len(list))
 	for i := range list {
 		c := &list[i]
 		w := 1.0
 		switch {
+		case publishes(c.Key):
+			w = 10
 		case c.Check:
 			w = 2
 		case c.Reads:
@@ -231,18 +256,31 @@ func (p *page) commands() []string {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(b, a)) })
 	return p.filled(secCommands, p.share.commands, len(order), func(i, room int) string {
 		c := &list[order[i]]
-		if leastLine(c.Key, 200) >= room {
+		if leastLine(c.Key, 200) >= room || c.Reads && c.Outcome != abi.CommandFailed {
 			return ""
 		}
 		item := "- " + at(c.Message) + " `" + line(c.Key, 200) + "` " + c.Outcome
 		if c.Runs > 1 {
 			item += ", " + strconv.Itoa(c.Runs) + " runs"
 		}
-		if c.Line != "" && c.Outcome == abi.CommandFailed {
+		switch {
+		case c.Line != "" && c.Outcome == abi.CommandFailed:
 			item += ": " + quoteCut(line(c.Line, 120), 0, 140)
+		case c.Check && c.Outcome == abi.CommandOK && c.Message+1 < edited:
+			item += ", before the latest changes"
 		}
 		return item
 	})
+}
+
+// edited is the message of the latest change of a file that is still there.
+func (p *page) edited() (latest int) {
+	for i := range p.s.Work.Files {
+		if f := &p.s.Work.Files[i]; f.Changes > 0 && f.State == "" {
+			latest = max(latest, f.Changed)
+		}
+	}
+	return latest
 }
 
 // shortestItem is less than any item of a section has.

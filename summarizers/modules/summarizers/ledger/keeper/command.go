@@ -114,6 +114,18 @@ func readsOnly(key string) bool {
 	return onlyReads(parse(key))
 }
 
+// publishes reports a command that others see, and that cannot be taken back.
+func publishes(key string) bool {
+	for part := range strings.SplitSeq(key, " && ") {
+		for _, p := range []string{"git push", "git tag ", "gh pr create", "gh release", "npm publish", "npm run publish", "cargo publish", "docker push", "kubectl apply", "terraform apply"} {
+			if strings.HasPrefix(part, p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // checkers are programs and their arguments that build, test or lint.
 func checkers() []string {
 	return []string{

@@ -82,7 +82,7 @@ func itemText(line string) string {
 
 // concludes reports a sentence that says more than that something follows.
 func (l *Ledger) concludes(s string) bool {
-	if len(s) < 6 || strings.HasSuffix(s, ":") || strings.HasSuffix(s, ":**") || strings.HasSuffix(s, "?") {
+	if len(s) < 6 || strings.HasSuffix(s, ":") || strings.HasSuffix(s, ":**") || strings.HasSuffix(s, "?") || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**") {
 		return false
 	}
 	low := strings.ToLower(s)

@@ -59,8 +59,33 @@ func (t *nameTable) read(text string, m int, by author, home string) {
 		if !ok {
 			return
 		}
-		t.count(k, m, by, home)
+		if !loud(k) && (by != byResult || !grepLine(k)) {
+			t.count(k, m, by, home)
+		}
 	}
+}
+
+// loud reports a common word in capitals, which names nothing.
+func loud(k string) bool {
+	if len(k) > 12 || k[0] < 'A' || k[0] > 'Z' || k[len(k)-1] < 'A' || k[len(k)-1] > 'Z' || strings.ToUpper(k) != k {
+		return false
+	}
+	switch k {
+	case "SHOULD", "WRONG", "TWICE", "NEVER", "ALWAYS", "IMPORTANT", "EXACTLY", "WARNING", "CRITICAL", "REQUIRED", "OPTIONAL", "CANNOT", "WITHOUT", "NOTHING", "EVERYTHING":
+		return true
+	}
+	return isCommon(strings.ToLower(k))
+}
+
+// grepLine reports what grep prints in front of a line of context: a file and the line's number.
+func grepLine(k string) bool {
+	i := strings.LastIndexByte(k, '.')
+	if i < 1 {
+		return false
+	}
+	ext, rest, _ := strings.Cut(k[i+1:], "-")
+	n := digits(rest, 0)
+	return isExtension(ext) && n > 0 && n < len(rest) && rest[n] == '-'
 }
 
 func (t *nameTable) count(text string, m int, by author, home string) {

@@ -61,9 +61,11 @@ func passStarts() []string {
 type reading struct {
 	fails  bool
 	passes bool
-	line   string // the most telling line of a failure
-	last   string
-	score  int
+	// sums reports that the last line is that of a whole run which passed.
+	sums  bool
+	line  string // the most telling line of a failure
+	last  string
+	score int
 }
 
 // maxOutput is how much of an output is read for its outcome, from the head and from the tail.
@@ -102,6 +104,7 @@ func (l *Ledger) readOutput(text string, check, failed bool) reading {
 			r.line, r.score = line, score
 		}
 		r.passes = r.passes || l.passing(line)
+		r.sums = sumsUp(line)
 	}
 	return r
 }
@@ -140,6 +143,11 @@ func (l *Ledger) failing(line string, check bool) (score int, fails bool) {
 		}
 	}
 	return 0, false
+}
+
+// sumsUp reports the line with which a program ends that found nothing.
+func sumsUp(line string) bool {
+	return startsWith(line, []string{"0 issues", "All checks passed", "Success: no issues", "All tests passed", "test result: ok"})
 }
 
 func (l *Ledger) passing(line string) bool {
@@ -226,7 +234,7 @@ func (l *Ledger) outcome(c *abi.LedgerCall, parts []part, text string, marked bo
 		return abi.CommandFailed, clip(r.line, maxLine)
 	case r.fails && !reads:
 		return abi.CommandEnded, clip(r.last, maxLine)
-	case r.passes && (check || !reads) && showsEnd(parts):
+	case r.passes && (check || !reads) && (showsEnd(parts) || r.sums && !r.fails):
 		return abi.CommandOK, ""
 	case !hidden(parts) && (coded || strings.Contains(flagged, " "+strings.ToLower(c.Tool)+" ")):
 		return abi.CommandOK, ""

@@ -112,6 +112,9 @@ func (r *reader) became(q *abi.LedgerRequest, subs []string) {
 			q.Outcome = quotedBy(rest, abi.RoleAssistant)
 			continue
 		}
+		if strings.HasPrefix(sub, theUser) { // a request of its own
+			continue
+		}
 		if more, size, ok := unquote(sub); ok && q.Outcome != nil {
 			q.Outcome.Text, q.Outcome.Size = q.Outcome.Text+"\n"+more, size
 			continue

@@ -199,7 +199,7 @@ func (p *page) goals() {
 		return
 	}
 	if !p.share.small {
-		most *= 2
+		most = max(most*2, p.limit/3)
 	}
 	p.goalItem("- Request, ", first, most)
 }
@@ -275,6 +275,9 @@ func (p *page) below(text string) bool {
 // thanks reports a text that is one sentence, and only thanks, as far as its beginning shows.
 func thanks(text string) bool {
 	low := strings.ToLower(strings.TrimSpace(text))
+	if i := strings.Index(low, "###"); i > 0 && strings.HasSuffix(low, "###") { // with which a program ends that speaks for a user
+		low = strings.TrimSpace(low[:i])
+	}
 	return len(text) < maxThanks && sentenceEnd(low) == len(low) && !strings.ContainsAny(low, ",;:\n?0123456789") &&
 		startsWith(low, []string{"thank you for", "thank you so", "thank you very", "thanks for", "thanks a lot", "i really appreciate", "i appreciate"}) &&
 		!hasCue(low, []string{"please", "but", "also", "if", "now", "can", "could", "would", "need", "want", "then", "and"})

@@ -48,6 +48,19 @@ const (
 	namesPart = 80
 )
 
+// leastRules and leastFailure are how many bytes of a page that is not small rules and open work may take at least.
+const (
+	leastRules   = 450
+	leastFailure = 600
+)
+
+// On a page of names of leastNowPage bytes and more, what is open and the latest steps have some bytes at least.
+const (
+	leastNowPage  = 2000
+	leastNowOpen  = 300
+	leastNowSteps = 150
+)
+
 // leastOpen gives what is open, and what the user wants always, some lines on a small page: more names do not replace them.
 func leastOpen(s shares, budget int) shares {
 	if budget < tinyPage {
@@ -55,6 +68,9 @@ func leastOpen(s shares, budget int) shares {
 	}
 	if budget < tinyPage*2 {
 		s.rules = .12
+	}
+	if budget >= leastNowPage {
+		s.open, s.steps = max(s.open, leastNowOpen/float64(budget)), max(s.steps, leastNowSteps/float64(budget))
 	}
 	return s
 }
@@ -76,5 +92,6 @@ func sharesFor(s *abi.Ledger, budget int) shares {
 	for _, share := range []*float64{&out.goal, &out.open, &out.rules, &out.requests, &out.steps, &out.commands, &out.errors, &out.findings} {
 		*share *= part
 	}
+	out.rules, out.open = max(out.rules, leastRules/float64(budget)), max(out.open, leastFailure/float64(budget))
 	return out
 }

@@ -46,12 +46,30 @@ func (l *Ledger) userText(n int, text string) {
 	l.step(abi.LedgerStep{Message: n, By: abi.RoleUser, Text: clip(own, maxStep), Size: sizeOf(own, maxStep)})
 }
 
+// planNote is what Claude Code writes behind a plan that the user accepted.
+const planNote = "\n\nIf you need specific details from before exiting plan mode"
+
+// between is what stands between two marks, empty if they are not there.
+func between(text, open, end string) string {
+	_, rest, ok := strings.Cut(text, open)
+	if !ok {
+		return ""
+	}
+	rest, _, _ = strings.Cut(rest, end)
+	return strings.TrimSpace(rest)
+}
+
 // ownWords is the part of a text that the user wrote, empty for none.
 func (l *Ledger) ownWords(text string) string {
 	text = strings.TrimSpace(text)
-	if _, args, ok := strings.Cut(text, "<command-args>"); ok {
-		args, _, _ = strings.Cut(args, "</command-args>")
-		return strings.TrimSpace(args)
+	if strings.HasPrefix(text, "<command-") {
+		if args := between(text, "<command-args>", "</command-args>"); args != "" {
+			return args
+		}
+		return between(text, "<command-name>", "</command-name>")
+	}
+	if before, _, noted := strings.Cut(text, planNote); noted {
+		text = strings.TrimSpace(before)
 	}
 	for strings.HasPrefix(text, "<system-reminder>") {
 		_, rest, ok := strings.Cut(text, "</system-reminder>")

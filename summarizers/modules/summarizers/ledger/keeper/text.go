@@ -99,7 +99,7 @@ func sentenceEnd(line string) int {
 
 func abbreviation(s string) bool {
 	switch s[strings.LastIndexAny(s, " (\t")+1:] {
-	case "e.g", "i.e", "vs", "etc", "Mr", "Mrs", "Ms", "Dr", "Prof", "Hon", "St", "No", "approx", "z.B", "bzw", "ca":
+	case "e.g", "i.e", "vs", "etc", "Mr", "Mrs", "Ms", "Dr", "Prof", "Hon", "St", "No", "approx", "a.m", "p.m", "U.S", "z.B", "bzw", "ca":
 		return true
 	}
 	return false
