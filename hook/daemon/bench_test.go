@@ -13,7 +13,7 @@ import (
 // BenchmarkHook is what one event costs an agent: the client as a process, the daemon, and three plugins. BenchmarkTrue is the
 // cost of a process that does nothing.
 func BenchmarkHook(b *testing.B) {
-	p := newPlace(b, counter(), guard(), slow())
+	p := newPlace(b, counter(), guard(), slow(func() {}))
 	p.serve(b)
 	path, err := client()
 	if err != nil {

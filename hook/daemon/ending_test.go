@@ -47,7 +47,7 @@ func TestEnding(t *testing.T) {
 // TestEnding_unread: a daemon that ends before it has read an event did not see it: the next one gets it.
 func TestEnding_unread(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, counter(), guard(), slow())
+	p := newPlace(t, counter(), guard(), slow(func() {}))
 	ending, err := net.Listen("unix", p.socket())
 	if err != nil {
 		t.Fatal(err)

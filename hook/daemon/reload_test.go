@@ -47,7 +47,7 @@ func TestReload(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	time.Sleep(100 * time.Millisecond)
+	p.listens(t)
 	for i, want := range []string{"n=1.", "n=2.", "deny"} {
 		version.Store(int64(i))
 		if o := p.call(t, long, "claude", "PreToolUse", bash(i, "forbidden")); !strings.Contains(o.stdout, want) {
