@@ -55,6 +55,20 @@ func guard() *native {
 	})
 }
 
+// keeper holds calls whose word is held until it is told to let go.
+func keeper() (p *native, release func()) {
+	released := make(chan struct{})
+	return plugin("keeper", abi.ModeGate, abi.ToolGate, func(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
+		if input(e)["word"] == "held" {
+			select {
+			case <-released:
+			case <-ctx.Done():
+			}
+		}
+		return nil, nil
+	}), sync.OnceFunc(func() { close(released) })
+}
+
 func rewriter() *native {
 	return plugin("writer", abi.ModeTransform, abi.BeforeToolExecute, func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
 		in := input(e)
@@ -97,7 +111,7 @@ type session struct {
 func newProxy(t *testing.T, pins *mcpproxy.Pins, plugins ...phases.Plugin) (*mcpproxy.Proxy, *closer) {
 	t.Helper()
 	trace := hook.NewTrace()
-	r, err := phases.New(phases.Config{Plugins: plugins, Record: trace.Record})
+	r, err := phases.New(phases.Config{Plugins: plugins, Record: trace.Record, HookTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,12 +194,17 @@ func TestGate(t *testing.T) {
 // TestHeld: a call that plugins look at holds up nothing else, and one that is cancelled meanwhile never reaches the server.
 func TestHeld(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, guard())
-	go s.write(s.toProxy, callLine("1", "slow"), `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	keeps, release := keeper()
+	s := start(t, nil, keeps)
+	defer release()
+	go s.write(s.toProxy, callLine("1", "held"), `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	s.expect(s.server, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	s.write(s.fromSrv, `{"jsonrpc":"2.0","id":2,"result":{}}`)
 	s.expect(s.client, `{"jsonrpc":"2.0","id":2,"result":{}}`)
-	go s.write(s.toProxy, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, callLine("3", "fine"))
+	go func() {
+		s.write(s.toProxy, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, callLine("3", "fine"))
+		release() // the proxy reads a line when it has done what the one before it says
+	}()
 	s.expect(s.server, callLine("3", "fine"))
 	// One that the server has is cancelled there.
 	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`
@@ -209,10 +228,11 @@ func (s *session) end(side *io.PipeWriter) {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	slow := redact()
-	inner := slow.fn
+	inner, passed := slow.fn, make(chan struct{})
 	slow.fn = func(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
 		if strings.Contains(e.Result.Content[0].Text, "slow") {
-			<-time.After(100 * time.Millisecond)
+			<-passed
+			<-time.After(50 * time.Millisecond) // in which the one behind it could overtake it
 		}
 		return inner(ctx, e)
 	}
@@ -236,6 +256,7 @@ func TestOrder(t *testing.T) {
 		s.write(s.fromSrv, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}`)
 	}()
 	s.expect(s.client, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}`) // is not held up
+	close(passed)
 	for i := range words {
 		s.expect(s.client, answer(i))
 	}
