@@ -51,7 +51,7 @@ func (w watching) Describe() abi.Description {
 
 func runtimeOf(tb testing.TB, plugins ...phases.Plugin) *phases.Runtime {
 	tb.Helper()
-	rt, err := phases.New(phases.Config{Plugins: plugins, HookTimeout: 2 * time.Second})
+	rt, err := phases.New(phases.Config{Plugins: plugins, HookTimeout: time.Minute})
 	if err != nil {
 		tb.Fatal(err)
 	}
