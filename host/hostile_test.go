@@ -115,7 +115,7 @@ func hostileSpin(t *testing.T, e string) {
 
 func hostileInit(t *testing.T, e string) {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Limits: host.Limits{InitTimeout: 200 * time.Millisecond}})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 	for name, want := range map[string]string{
 		"spin_start":      "did not start: out of time in the start function or the initialisation of the guest's runtime; make it start faster, or raise Limits.InitTimeout",
 		"spin_initialize": "did not start: out of time in the start function or the initialisation of the guest's runtime; make it start faster, or raise Limits.InitTimeout",
@@ -123,14 +123,19 @@ func hostileInit(t *testing.T, e string) {
 		"trap_initialize": "did not start: unreachable at .broken(); see what the module does when it starts",
 		"exit_initialize": "did not start: exit code 4; see what the module does when it starts",
 	} {
+		spins := strings.HasPrefix(name, "spin")
+		var limits host.Limits
+		if spins {
+			limits.InitTimeout = 200 * time.Millisecond
+		}
 		start := time.Now()
-		_, err := h.Load(t.Context(), host.Spec{Path: wat(name)})
+		_, err := h.Load(t.Context(), host.Spec{Path: wat(name), Limits: limits})
 		_ = wantTrap(t, err, host.TrapInit)
 		full := `host: module "` + name + `" (` + wat(name) + ") " + want
 		if err.Error() != full {
 			t.Errorf("%s:\n got %v\nwant %s", name, err, full)
 		}
-		if errors.Is(err, context.DeadlineExceeded) != strings.HasPrefix(name, "spin") {
+		if errors.Is(err, context.DeadlineExceeded) != spins {
 			t.Errorf("%s: deadline: %v", name, err)
 		}
 		t.Logf("%s: refused after %s", name, time.Since(start))
@@ -352,13 +357,16 @@ func hostileDescribe(t *testing.T, e string) {
 		_ = wantTrap(t, err, host.TrapFault)
 	}
 	call(t, m, "left", "", "")
-	limits := host.Limits{Instances: 1, InitTimeout: 200 * time.Millisecond, Timeout: 200 * time.Millisecond}
+	limits := host.Limits{Instances: 1, InitTimeout: 500 * time.Millisecond, Timeout: time.Minute}
 	m = load(t, e, host.Spec{Path: wat("describe_spin"), Limits: limits})
 	call(t, m, "ok", "", "")
-	_, err := m.Call(t.Context(), "describe", nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := m.Call(ctx, "describe", nil)
 	wantDeadline(t, err)
 	call(t, m, "ok", "", "")
 	// No generation takes over without describing itself.
+	limits.Timeout = 200 * time.Millisecond
 	good := load(t, e, host.Spec{Name: "policy", Path: wat("generation")})
 	for _, bad := range []string{"describe_trap", "describe_spin"} {
 		_, err := good.Swap(t.Context(), host.Spec{Path: wat(bad), Limits: limits}, host.SwapOptions{})

@@ -56,12 +56,15 @@ func TestLinks_fresh(t *testing.T) {
 // TestLinks_traps stops what a linked module does as if the main one did it.
 func TestLinks_traps(t *testing.T) {
 	t.Parallel()
-	m := load(t, hosttest.Native, linkSpec(host.Limits{Timeout: 50 * time.Millisecond}))
+	modules := map[host.Reason]*host.Module{
+		host.TrapDeadline: load(t, hosttest.Native, linkSpec(host.Limits{Timeout: 50 * time.Millisecond})),
+		host.TrapFault:    load(t, hosttest.Native, linkSpec(host.Limits{Timeout: time.Minute})),
+	}
 	for export, kind := range map[string]host.Reason{
 		"spin": host.TrapDeadline, "fib": host.TrapDeadline, "break": host.TrapFault, "outside": host.TrapFault,
 	} {
 		begin := time.Now()
-		_, err := m.Call(t.Context(), export, nil)
+		_, err := modules[kind].Call(t.Context(), export, nil)
 		_ = wantTrap(t, err, kind)
 		if kind == host.TrapDeadline && !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 10*time.Second {
 			t.Errorf("%s: %v after %v", export, err, time.Since(begin))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
@@ -182,20 +183,25 @@ func TestRoleEndsWithTheCall(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e string) {
 		t.Helper()
-		wait := func(ctx context.Context, _ model.Question) (model.Answer, error) {
-			<-ctx.Done()
-			return model.Answer{}, ctx.Err()
-		}
-		m := load(t, e, host.Spec{
-			Path: wat("chat"), Limits: host.Limits{Timeout: 300 * time.Millisecond}, // which a busy machine needs to come to the question
-			Grants: host.Grants{Capabilities: []host.Capability{&model.Grant{Roles: map[string]model.Role{"r": {Answer: wait, WindowTokens: 1000}}}}},
-		})
-		_, err := m.Call(t.Context(), "chat", []byte(first(head("r", 0), "abc")))
-		wantDeadline(t, err)
-		if s := m.Stats(); s.Uses["model_tokens"] != 18 {
-			t.Errorf("%+v", s)
-		}
+		synctest.Test(t, func(t *testing.T) { endsWithTheCall(t, e) }) // in whose time the guest comes to its question at once
 	})
+}
+
+func endsWithTheCall(t *testing.T, e string) {
+	t.Helper()
+	wait := func(ctx context.Context, _ model.Question) (model.Answer, error) {
+		<-ctx.Done()
+		return model.Answer{}, ctx.Err()
+	}
+	m := load(t, e, host.Spec{
+		Path: wat("chat"), Limits: host.Limits{Timeout: time.Second},
+		Grants: host.Grants{Capabilities: []host.Capability{&model.Grant{Roles: map[string]model.Role{"r": {Answer: wait, WindowTokens: 1000}}}}},
+	})
+	_, err := m.Call(t.Context(), "chat", []byte(first(head("r", 0), "abc")))
+	wantDeadline(t, err)
+	if s := m.Stats(); s.Uses["model_tokens"] != 18 {
+		t.Errorf("%+v", s)
+	}
 }
 
 func TestRoleConfig(t *testing.T) {
