@@ -64,7 +64,9 @@ func (s *Server) anEvents(a *ask, r *reply) []event {
 		data["type"] = name
 		return event{name: name, data: data}
 	}
-	out := []event{named("message_start", object{"message": anMessageObject(a, min(1, a.bill.CompletionTokens))})}
+	first := min(1, a.bill.CompletionTokens)
+	out := []event{named("message_start", object{"message": anMessageObject(a, first)})}
+	out[0].told = first
 	var thoughts []string
 	for i := range r.pieces {
 		p := &r.pieces[i]

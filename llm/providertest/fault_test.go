@@ -127,6 +127,30 @@ func TestClientCuts(t *testing.T) {
 	}
 }
 
+// TestClientCuts_told holds that a token which the first event states is billed, also when nothing followed.
+func TestClientCuts_told(t *testing.T) {
+	t.Parallel()
+	w := open(t, providertest.Config{Reply: func(providertest.Query) providertest.Answer {
+		return providertest.Answer{Content: []abi.ContentBlock{abi.Text("many words")}, Pace: time.Hour}
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, err := w.read(ctx, messagesPath, bodies()[messagesPath], func(line string) bool {
+		if strings.Contains(line, `"message_start"`) && strings.Contains(line, `"output_tokens":1,`) {
+			cancel()
+		}
+		return false
+	}); err == nil {
+		t.Error("the stream ended")
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if b := w.Bills(); len(b) != 1 || !b[0].Failed || b[0].Usage.CompletionTokens != 1 {
+		t.Errorf("the bills are %+v", b)
+	}
+}
+
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	w := open(t, providertest.Config{Reply: faulty(providertest.Fault{Refusal: true, Message: "No."})})

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// event is one event of a stream. Chunks are those that carry content.
+// event is one event of a stream. Chunks are those that carry content. An account that an event states is told: what was told is billed.
 type event struct {
-	name   string
-	data   any
-	chunk  bool
-	tokens int64
+	name         string
+	data         any
+	chunk        bool
+	tokens, told int64
 }
 
 // answer asks the model and sends what it answers.
@@ -60,10 +60,10 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, p *protocol, a *as
 			s.unkeep(a)
 		}
 		b.Usage, b.Failed = a.bill, !out.whole
-		if out.sent < b.Usage.CompletionTokens && !out.whole {
-			b.Usage.CompletionTokens = out.sent
-			b.Usage.ThinkingTokens = min(b.Usage.ThinkingTokens, out.sent)
-			b.Usage.TotalTokens = b.Usage.PromptTokens + out.sent
+		if sent := max(out.sent, out.told); sent < b.Usage.CompletionTokens && !out.whole {
+			b.Usage.CompletionTokens = sent
+			b.Usage.ThinkingTokens = min(b.Usage.ThinkingTokens, sent)
+			b.Usage.TotalTokens = b.Usage.PromptTokens + sent
 		}
 		b.Cost = a.cost + float64(b.Usage.CompletionTokens)*a.spec.Output/1e6
 	}()
@@ -91,10 +91,10 @@ type player struct {
 	p     *protocol
 	fault Fault
 	pace  time.Duration
-	// sent counts tokens, chunks content; whole is an answer that was sent to its end.
-	sent   int64
-	chunks int
-	whole  bool
+	// sent counts tokens, chunks content; told is what an event said of the tokens so far; whole is an answer that was sent to its end.
+	sent, told int64
+	chunks     int
+	whole      bool
 }
 
 // stream sends events.
@@ -105,7 +105,7 @@ func (o *player) stream(ctx context.Context, events []event) {
 		if e.chunk && !o.next(ctx) || !o.write(ctx, e) {
 			return
 		}
-		o.sent += e.tokens
+		o.sent, o.told = o.sent+e.tokens, max(o.told, e.told)
 		if !e.chunk {
 			continue
 		}
