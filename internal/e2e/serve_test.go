@@ -111,7 +111,9 @@ func (w *world) killed(t *testing.T, n size) {
 func TestServe_terminated(t *testing.T) {
 	t.Parallel()
 	n := size{runs: 40, clients: 20, threads: 20, stops: 1}
+	all := make(chan struct{}) // are under way: the model answers nobody before
 	w := newWorldOf(t, strings.NewReplacer("workers: 8", "workers: 24", "grace: 10s", "grace: 100ms", "lease: 2s", "lease: 30s").Replace(config), func(q providertest.Query) providertest.Answer {
+		<-all
 		a := reply(q)
 		a.Pace = 10 * time.Millisecond
 		return a
@@ -124,6 +126,7 @@ func TestServe_terminated(t *testing.T) {
 		for w.executing(ctx, t) < n.clients && ctx.Err() == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
+		close(all)
 		w.stop(t)
 		w.launch(t, w.procs[0])
 	})
