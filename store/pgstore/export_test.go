@@ -9,3 +9,6 @@ func (s *Store) Break() (repair func()) {
 	s.pool = nil
 	return func() { s.pool = pool }
 }
+
+// Waiting returns how many batches are applied or wait.
+func (s *Store) Waiting() int { return s.groups.queue.Len() }

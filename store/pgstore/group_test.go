@@ -15,7 +15,7 @@ import (
 )
 
 // applyAtOnce applies batches while another one is under way, and returns their errors and how many calls of the server it took.
-func applyAtOnce(t *testing.T, s store.Store, r *relay, list []store.Batch) (errs []error, calls int64) {
+func applyAtOnce(t *testing.T, s *pgstore.Store, r *relay, list []store.Batch) (errs []error, calls int64) {
 	t.Helper()
 	before := r.trips.Load()
 	r.hold.Lock()
@@ -28,10 +28,17 @@ func applyAtOnce(t *testing.T, s store.Store, r *relay, list []store.Batch) (err
 	for i, b := range list {
 		wg.Go(func() { _, errs[i] = s.Apply(t.Context(), b) })
 	}
-	<-time.After(200 * time.Millisecond) // they wait now
+	waiting(s, 1+len(list))
 	r.hold.Unlock()
 	wg.Wait()
 	return errs, r.trips.Load() - before
+}
+
+// waiting waits until n batches are applied or wait.
+func waiting(s *pgstore.Store, n int) {
+	for s.Waiting() < n {
+		<-time.After(time.Millisecond)
+	}
 }
 
 // TestGroup holds that batches which wait at the same time are applied by one call, and that each has its own outcome.
@@ -130,7 +137,7 @@ func TestGroup_panic(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 	}
-	<-time.After(200 * time.Millisecond) // they wait now
+	waiting(s, cap(results))
 	repair := s.Break()
 	defer repair()
 	r.hold.Unlock()
