@@ -155,6 +155,9 @@ func (m *Mailbox) each(ctx context.Context, due []Thread, most int) (moved bool,
 		if most == 0 {
 			break
 		}
+		if m.pauses.has(due[i].Tenant) { // since the round began
+			continue
+		}
 		most--
 		free <- struct{}{}
 		if failed() {

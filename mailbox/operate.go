@@ -155,7 +155,7 @@ func (m *Mailbox) ResumeThread(ctx context.Context, thread string) (Thread, erro
 }
 
 // Pause lets no process claim threads of a tenant, or of any tenant if it is empty, until [Mailbox.Resume]. Executions under way continue
-// to their end. Other processes follow within Config.Poll. Foreground requests are [ErrPaused], others are queued.
+// to their end, and so does a claim under way. Other processes follow within Config.Poll. Foreground requests are [ErrPaused], others are queued.
 func (m *Mailbox) Pause(ctx context.Context, tenant string) error {
 	return m.setPause(ctx, tenant, true)
 }
@@ -169,9 +169,7 @@ func (m *Mailbox) setPause(ctx context.Context, tenant string, pause bool) error
 	if err := m.pauseTenant(ctx, tenant, pause); err != nil {
 		return err
 	}
-	m.pauses.mu.Lock()
-	m.pauses.read = time.Time{}
-	m.pauses.mu.Unlock()
+	m.pauses.set(tenant, pause)
 	m.wake()
 	return nil
 }
@@ -190,16 +188,27 @@ func (p *pauses) has(tenant string) bool {
 	return slices.Contains(p.tenants, "") || slices.Contains(p.tenants, tenant)
 }
 
+// set is what this process knows at once, also a round under way that has read before: what is queued after a pause is not claimed.
+func (p *pauses) set(tenant string, pause bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.read, p.tenants = time.Time{}, slices.DeleteFunc(slices.Clone(p.tenants), func(other string) bool { return other == tenant })
+	if pause {
+		p.tenants = append(p.tenants, tenant)
+	}
+}
+
 // paused returns the tenants that are paused, and whether all are. It reads them once in a Config.Poll.
 func (m *Mailbox) paused(ctx context.Context) (tenants []string, all bool, err error) {
 	p := &m.pauses
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := time.Now(); now.Sub(p.read) >= m.cfg.Poll {
-		if p.tenants, err = m.Pauses(ctx); err != nil {
+		list, err := m.Pauses(ctx)
+		if err != nil {
 			return nil, false, err
 		}
-		p.read = now
+		p.tenants, p.read = list, now
 	}
 	return p.tenants, slices.Contains(p.tenants, ""), nil
 }

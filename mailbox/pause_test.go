@@ -3,11 +3,13 @@ package mailbox_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -21,6 +23,19 @@ func untilPaused(causes *[]error) func(context.Context, *mailbox.Job) (mailbox.R
 		*causes = append(*causes, context.Cause(ctx))
 		return mailbox.Result{}, ctx.Err()
 	}
+}
+
+// heldScan is a store that holds a listing of what is due when a test wants one.
+type heldScan struct {
+	*memstore.Store
+	held atomic.Pointer[chan struct{}]
+}
+
+func (h *heldScan) Scan(ctx context.Context, q store.Scan) ([]store.Ref, error) {
+	if release := h.held.Load(); release != nil && q.Index == "ready" {
+		<-*release
+	}
+	return h.Store.Scan(ctx, q)
 }
 
 func TestPause(t *testing.T) {
@@ -131,11 +146,28 @@ func TestPause(t *testing.T) {
 			sleep(2 * time.Second)
 			s.wantRan(t, "b", "a")
 		},
+		"while a round is under way": func(t *testing.T) {
+			for _, tenant := range []string{"", "a"} {
+				s, held, release := &script{}, &heldScan{Store: memstore.New()}, make(chan struct{})
+				m := started(t, mailbox.Config{Runtime: s, Store: held})
+				held.held.Store(&release)
+				sleep(time.Minute) // a round has read what is paused, and lists now
+				must(t, m.Pause(t.Context(), tenant))
+				r := request("t", "first")
+				r.Tenant = "a"
+				background(t, m, r)
+				close(release)
+				sleep(time.Minute)
+				s.wantRan(t)
+				must(t, m.Resume(t.Context(), tenant))
+				synctest.Wait()
+				s.wantRan(t, "first")
+			}
+		},
 		"of all": func(t *testing.T) {
 			s := &script{}
 			m := started(t, mailbox.Config{Runtime: s})
 			must(t, m.Pause(t.Context(), ""))
-			sleep(2 * time.Second)
 			background(t, m, request("t", "first"))
 			if _, err := m.Submit(t.Context(), request("u", "now")); !errors.Is(err, mailbox.ErrPaused) {
 				t.Errorf("error %v", err)

@@ -111,7 +111,6 @@ func TestPause(t *testing.T) {
 	if !status.Paused || len(status.Tenants) != 1 || status.Tenants[0] != "acme" {
 		t.Errorf("the status is %+v", status)
 	}
-	time.Sleep(50 * time.Millisecond) // until the next poll of the loop
 	late := w.submit("/v1/threads/u/runs", say("say hi"))
 	w.listed("status=created", "what is queued", func(e entry) bool { return e.ID == late.Run })
 	w.want(http.StatusOK, http.MethodPost, "/v1/resume", `{}`)

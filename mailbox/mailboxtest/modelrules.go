@@ -30,7 +30,7 @@ func (m *model) do(s step, process int, now time.Time) string {
 	case doPause:
 		return m.pause(process, s.Internal)
 	case doTenant:
-		m.halted = s.Internal
+		m.halted, m.known[process] = s.Internal, s.Internal
 		return "ok"
 	case doCancel:
 		return m.cancel(d, process)
