@@ -88,7 +88,7 @@ func TestMailbox_health(t *testing.T) {
 	}
 	srv.Shutdown()
 	srv.WaitForShutdown()
-	if err := became(true, 4*time.Second); !strings.Contains(err.Error(), "no answer of nats://127.0.0.1") {
+	if err := became(true, 20*time.Second); !strings.Contains(err.Error(), "no answer of nats://127.0.0.1") {
 		t.Errorf("health is %v", err)
 	}
 	start()

@@ -155,7 +155,7 @@ func TestRestart(t *testing.T) {
 	if _, err := store.ApplySurely(again, s, store.Batch{Thread: "u"}); err == nil || errors.Is(err, store.ErrOutcomeUnknown) {
 		t.Errorf("a known outcome is %v", err)
 	}
-	stale, stopStale := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	stale, stopStale := context.WithTimeout(t.Context(), time.Minute) // in which no server comes
 	defer stopStale()
 	if _, err := s.Apply(stale, store.Batch{Thread: "t", Base: 1, ID: "2"}); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("a batch for a revision that others have followed is %v, and no server is needed to refuse it", err)
