@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -14,7 +15,7 @@ import (
 // TestFaults_life lets what a mailbox asks of its store fail, in its whole life.
 func TestFaults_life(t *testing.T) {
 	t.Parallel()
-	faultsOfAMailbox(newWorld(t, memstore.New()))
+	synctest.Test(t, func(t *testing.T) { faultsOfAMailbox(newWorld(t, memstore.New())) })
 }
 
 // operations are those of a store that a life needs.
@@ -26,13 +27,12 @@ func operations() []string {
 }
 
 // faultsOfAMailbox lets operations of a mailbox's life fail: of each name the first, in another life the second, and so on, in each
-// way. The life comes out the same each time. On a store that is slow there are fewer lives, four at least.
+// way. The life comes out the same each time.
 func faultsOfAMailbox(w *world) {
-	const least, most, patience = 2, 6, 10 * time.Second
-	begin := time.Now()
+	const lives = 6
 	var mu sync.Mutex
 	reached := map[string]map[Fault]int{}
-	for nth := 1; nth <= most && !w.t.Failed() && (nth <= least || time.Since(begin) < patience); nth++ {
+	for nth := 1; nth <= lives && !w.t.Failed(); nth++ {
 		for _, fault := range []Fault{FaultBefore, FaultAfter} {
 			seen := map[string]int{}
 			w.mailboxLife(fmt.Sprintf("%s-%d", fault, nth), func(_ context.Context, operation string) Fault {
