@@ -132,7 +132,7 @@ func TestDeletedBehindItsBack(t *testing.T) {
 	t.Parallel()
 	url := serve(t).ClientURL()
 	name := newStream()
-	quick := func(c *natsstore.Config) { c.Wait, c.Patience = 300*time.Millisecond, time.Second }
+	quick := func(c *natsstore.Config) { c.Wait, c.Patience = 500*time.Millisecond, time.Minute }
 	s := open(t, url, name, quick)
 	put := func(thread string) uint64 {
 		return apply(t, s, store.Batch{Thread: thread, Base: store.AnyRevision, Put: []store.Cell{{Kind: "a", Value: []byte("x")}}})
@@ -171,7 +171,7 @@ func TestDeletedStream(t *testing.T) {
 	t.Parallel()
 	srv := serve(t)
 	name := newStream()
-	quick := func(c *natsstore.Config) { c.Wait, c.Patience = 300*time.Millisecond, time.Second }
+	quick := func(c *natsstore.Config) { c.Wait, c.Patience = 500*time.Millisecond, time.Minute }
 	s := open(t, srv.ClientURL(), name, quick)
 	if err := s.Health(t.Context()); err != nil {
 		t.Error(err)
