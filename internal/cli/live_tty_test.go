@@ -209,7 +209,7 @@ func TestRun_signal(t *testing.T) {
 		}
 		return a
 	})
-	cfg, store := p.config(t, "serve: {lease: 1s}"), filepath.Join(t.TempDir(), "mortise.db")
+	cfg, store := p.config(t, "serve: {lease: 5s}"), filepath.Join(t.TempDir(), "mortise.db")
 	args := []string{"run", "-c", cfg, "--store", store, "--thread", "t1"}
 	asked := 0
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: int(exit.Interrupted), syscall.SIGKILL: -1} {
