@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +208,18 @@ func TestExtreme_compile(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExtreme_compile_oneProcessor: with one processor, too.
+func TestExtreme_compile_oneProcessor(t *testing.T) { //nolint:paralleltest // tests at the same time would have one, too
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, e := range engines() {
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: t.TempDir()})
+		_, err := h.Load(t.Context(), host.Spec{Name: "slow", Wasm: watBytes(t, "many_functions"), Limits: host.Limits{CompileTimeout: 1}})
+		if !errors.Is(err, host.ErrLimit) {
+			t.Errorf("%s: %v", e, err)
+		}
+	}
 }
 
 // TestExtreme_counts: a few bytes for each piece of a module would take a kilobyte of the host's memory.

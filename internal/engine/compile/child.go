@@ -84,6 +84,12 @@ func (j *compileJob) compile(ctx context.Context, cache wazero.CompilationCache,
 	return compileRefused, err
 }
 
+// InTime has wazero compile in several goroutines, which look at the context between functions: one alone, as on a machine with one
+// processor, does not.
+func InTime(ctx context.Context) context.Context {
+	return experimental.WithCompilationWorkers(ctx, max(2, runtime.GOMAXPROCS(0)))
+}
+
 // ListenWASI makes the functions of WASI that are compiled with the context call a listener, which is part of the code. What the
 // listener does is not.
 func ListenWASI(ctx context.Context, listener func(def api.FunctionDefinition) experimental.FunctionListener) context.Context {

@@ -8,7 +8,6 @@ import (
 	"maps"
 	mathrand "math/rand/v2"
 	"os"
-	"runtime"
 	"slices"
 
 	extism "github.com/extism/go-sdk"
@@ -91,7 +90,7 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 	for _, one := range wasms {
 		manifest.Wasm = append(manifest.Wasm, one)
 	}
-	ctx = compile.ListenWASI(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)), newListener)
+	ctx = compile.ListenWASI(compile.InTime(ctx), newListener)
 	p.compiled, err = extism.NewCompiledPlugin(ctx, manifest, config, p.functions())
 	if err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 			return nil, err
 		}
 	}
-	if err := p.build(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))); err != nil {
+	if err := p.build(compile.InTime(ctx)); err != nil {
 		return nil, err
 	}
 	return p, nil
