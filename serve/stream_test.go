@@ -141,10 +141,10 @@ func TestHeartbeat(t *testing.T) {
 // TestLongStream: a stream outlives the time in which its request has to arrive.
 func TestLongStream(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{serve: func(c *serve.Config) { c.Limits.Heartbeat, c.Limits.Read = 2*time.Millisecond, 300*time.Millisecond }})
+	w := newWorld(t, options{serve: func(c *serve.Config) { c.Limits.Heartbeat, c.Limits.Read = 100*time.Millisecond, 3*time.Second }})
 	s := w.stream(http.MethodPost, "/v1/runs", say("hold"))
 	<-w.mind.begun
-	for n := 0; n < 200; {
+	for n := 0; n < 40; {
 		if !s.scan.Scan() {
 			t.Fatalf("the stream ended: %v", s.scan.Err())
 		}

@@ -88,7 +88,7 @@ func TestHostile(t *testing.T) {
 	for _, part := range []string{"$(", "`", "\"", "'", "(", "<(", "<<E\n", "${", "a|", "sh -c \"", "\\", "f(){", "a;", "xargs ", "sudo "} {
 		start := time.Now()
 		rules.New(rules.Config{}).Script(strings.Repeat(part, 120<<10/len(part)))
-		if d := time.Since(start); d > 500*time.Millisecond {
+		if d := time.Since(start); d > 5*time.Second { // it takes some milliseconds
 			t.Errorf("%q: %s", part, d)
 		}
 	}
