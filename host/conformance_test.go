@@ -46,7 +46,7 @@ func conformPlain(t *testing.T, e string) {
 	t.Helper()
 	call(t, load(t, e, host.Spec{Path: peer(t, "hello")}), "run_test", "", "Hello, world!")
 	if e == "native" || !testskip.UnderRace { // go-sdk takes minutes under the race detector
-		call(t, load(t, e, host.Spec{Path: peer(t, "alloc"), Limits: host.Limits{Timeout: time.Minute}}), "run_test", "", "")
+		call(t, load(t, e, host.Spec{Path: peer(t, "alloc"), Limits: host.Limits{Timeout: 10 * time.Minute}}), "run_test", "", "")
 	}
 	call(t, load(t, e, host.Spec{Path: peer(t, "noop")}), "run_test", "", "")
 	call(t, load(t, e, host.Spec{Path: peer(t, "replace")}), "run_test", "nothing of that", "nothing of that")
