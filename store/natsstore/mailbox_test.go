@@ -17,9 +17,13 @@ import (
 	"github.com/mortise-dev/mortise/store/viewtest"
 )
 
+// TestViews has a server for each test: one that sends megabytes of another test answers nobody else for seconds under the race detector.
 func TestViews(t *testing.T) {
 	t.Parallel()
-	viewtest.TestViews(t, two(serve(t).ClientURL()))
+	viewtest.TestViews(t, func(t *testing.T) (one, other store.Store) {
+		t.Helper()
+		return two(serve(t).ClientURL())(t)
+	})
 }
 
 func TestMailbox(t *testing.T) {
