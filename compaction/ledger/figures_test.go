@@ -53,7 +53,7 @@ func TestFigures(t *testing.T) {
 		}
 		goal := strings.ReplaceAll(part(text, "Goal"), "\n    ", "\n")
 		requests := s.Talk.Requests
-		for _, r := range []abi.LedgerRequest{requests[0], requests[len(requests)-1]} {
+		for _, r := range []abi.LedgerRequest{firstAsked(requests), requests[len(requests)-1]} {
 			if head := r.Text[:min(300, len(r.Text))]; !strings.Contains(goal, strings.TrimSpace(head)) {
 				t.Errorf("%s: m%d is not verbatim", w.session, r.Message)
 			}

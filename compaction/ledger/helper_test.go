@@ -95,3 +95,13 @@ func lacks(t *testing.T, text string, unwanted ...string) {
 		}
 	}
 }
+
+// firstAsked is the first request that is more than a command of the agent's program.
+func firstAsked(list []abi.LedgerRequest) abi.LedgerRequest {
+	for _, r := range list {
+		if !strings.HasPrefix(r.Text, "/") || strings.Contains(r.Text, " ") {
+			return r
+		}
+	}
+	return list[0]
+}

@@ -146,7 +146,7 @@ func TestChainOfTexts(t *testing.T) {
 		if x, y := changedFiles(whole), changedFiles(text); !slices.Equal(x, y) {
 			t.Errorf("%s: changed files %q, after a chain %q", w.session, x, y)
 		}
-		head := fmt.Sprintf(", m%d: “", s.Talk.Requests[0].Message)
+		head := fmt.Sprintf(", m%d: “", firstAsked(s.Talk.Requests).Message)
 		if !strings.Contains(part(text, "Goal"), head) {
 			t.Errorf("%s: the first request is gone: %s", w.session, part(text, "Goal"))
 		}

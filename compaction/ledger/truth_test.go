@@ -53,6 +53,9 @@ func TestUserTakesBack(t *testing.T) {
 // request before it. What the program writes behind a plan is not the user's.
 func TestSlashCommands(t *testing.T) {
 	t.Parallel()
+	began := (&story{}).user("<command-name>/init</command-name>").read("/w/a.go").user("describe the queue").edit("/w/q.md").user("and the store").edit("/w/s.md").render(8000)
+	has(t, part(began, "Goal"), "- First request, m4: “describe the queue”")
+	has(t, part(began, "Requests and what became of them"), "- m1 “/init”")
 	const review = "<command-message>review</command-message>\n<command-name>/review</command-name>"
 	text := (&story{}).user("commit please").bash("git commit -m x", "[main 1a2b3c4] x").agent("It is committed as 1a2b3c4.").user(review).read("/w/a.go").user("look at b.go first").read("/w/b.go").render(8000)
 	has(t, part(text, "Open"), "- stopped at m8: request m5 “/review”")

@@ -187,6 +187,9 @@ func (p *page) goals() {
 			list = list[:len(list)-1]
 		}
 	}
+	for len(list) > 2 && bareCommand(list[0].Text) { // says less than what came behind it
+		list = list[1:]
+	}
 	first, last := &list[0], &list[len(list)-1]
 	p.b = append(p.b, "\n## "+secGoal+"\n"...)
 	if p.share.talk && p.limit < tinyPage {
