@@ -188,7 +188,7 @@ func TestPolicy_closed(t *testing.T) {
 	}
 	stop := "enough"
 	for dialect, want := range map[string]string{
-		"pi": `{"content":[{"text":"enough","type":"text"}]}`, "mcp": `{"output":{"content":[{"text":"enough","type":"text"}],"isError":true}}`,
+		"pi": `{"content":[{"text":"enough","type":"text"}]}`, "mcp": `{"deny":"enough"}`,
 		"codex": `{"decision":"block","reason":"enough"}`,
 	} {
 		d, err := hook.DialectOf(dialect)

@@ -122,7 +122,7 @@ func structural(path []string, s string) bool {
 		return false
 	}
 	switch path[len(path)-1] {
-	case "type", "kind", "mode", "status", "encoding", "language", "resultType":
+	case "type", "kind", "mode", "role", "status", "encoding", "language", "resultType":
 		return label(s)
 	default:
 		return false

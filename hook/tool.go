@@ -285,7 +285,11 @@ func (h *handling) post(ctx context.Context) error {
 	case err != nil:
 		return err
 	case failed != "":
-		r.withhold(fmt.Sprintf("[mortise: the result is withheld, because plugin %s failed]", failed))
+		reason := fmt.Sprintf("the result is withheld, because plugin %s failed", failed)
+		r.withhold("[mortise: " + reason + "]")
+		if h.event.Spec.Has(FormDeny) {
+			h.deny(reason, failed)
+		}
 		h.replacedBy = []string{failed}
 	case out.Result != nil:
 		r.replace(phases.ResultContent(out.Result))

@@ -1,7 +1,6 @@
 package mcpproxy
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,8 +10,8 @@ import (
 )
 
 // gate asks the plugins about a call, and passes it on, with other arguments perhaps, or answers it.
-func (p *Proxy) gate(ctx context.Context, m *message, h *held) {
-	line, c, reason := p.judge(ctx, m)
+func (p *Proxy) gate(ctx context.Context, m *message, c *call, h *held) {
+	line, reason := p.judge(ctx, m, c)
 	p.mu.Lock()
 	delete(p.held, m.key)
 	dropped := h.cancelled || ctx.Err() != nil
@@ -21,7 +20,7 @@ func (p *Proxy) gate(ctx context.Context, m *message, h *held) {
 	switch {
 	case dropped: // who cancels a call wants no answer
 	case reason != "":
-		err = p.toClient.line(append(denial(m.id, reason), '\n'))
+		err = p.toClient.line(c.denial(m.id, reason))
 	default:
 		p.asks(m, asked{call: c})
 		err = p.toServer.line(line)
@@ -32,61 +31,43 @@ func (p *Proxy) gate(ctx context.Context, m *message, h *held) {
 }
 
 // judge returns the message to pass on, or why there is none.
-func (p *Proxy) judge(ctx context.Context, m *message) (line []byte, c *call, reason string) {
-	c = &call{tool: m.text("params", "name")}
-	var input any = map[string]any{}
-	at, there := m.inner("params", "arguments")
-	if there {
-		dec := json.NewDecoder(bytes.NewReader(at.of(m.data)))
-		dec.UseNumber()
-		_ = dec.Decode(&input)
-	}
-	c.input = input
-	if c.tool == "" {
-		return nil, nil, "mortise: the call names no tool"
+func (p *Proxy) judge(ctx context.Context, m *message, c *call) (line []byte, reason string) {
+	if c.named == "" {
+		return nil, "mortise: the call names no tool, resource or prompt"
 	}
 	if wire.Repeats(m.fields["params"].of(m.data)) {
-		return nil, nil, "mortise: the call has a field twice"
+		return nil, "mortise: the call has a field twice"
 	}
-	if why := p.cfg.Pins.blocked(c.tool); why != "" {
-		return nil, nil, why
+	if why := p.pinned(m); why != "" {
+		return nil, why
 	}
-	answer, err := p.ask(ctx, "call", map[string]any{"tool": p.name(c.tool), "call": m.id, "input": input})
+	answer, err := p.ask(ctx, "call", map[string]any{"tool": c.tool, "call": m.id, "input": c.input})
 	switch {
 	case err != nil && p.closed("call"):
-		return nil, nil, "mortise: the plugins could not be asked"
+		return nil, "mortise: the plugins could not be asked"
 	case err != nil || answer == nil:
-		return m.data, c, ""
+		return m.data, ""
 	}
 	if why, ok := answer["deny"].(string); ok {
-		return nil, nil, why
+		return nil, why
 	}
 	rewritten, ok := answer["input"]
 	if !ok {
-		return m.data, c, ""
+		return m.data, ""
 	}
-	c.input = rewritten
-	if !there {
-		return p.added(m, rewritten), c, ""
+	if line, err = c.rewrite(m, rewritten); err != nil {
+		return nil, "mortise: the call could not be rewritten"
 	}
-	if line, err = m.with(at, rewritten); err != nil {
-		return nil, nil, "mortise: the call could not be rewritten"
-	}
-	return line, c, ""
+	return line, ""
 }
 
-// added is a call that had no arguments with some.
-func (p *Proxy) added(m *message, input any) []byte {
-	at := m.fields["params"]
-	text, err := compact(input)
-	if err != nil {
-		return m.data
+// pinned is why a call of a tool that changed is denied.
+func (p *Proxy) pinned(m *message) string {
+	if m.method != methodTool {
+		return ""
 	}
-	out := append([]byte{}, m.data[:at.end-1]...)
-	return append(append(append(out, `,"arguments":`...), text...), m.data[at.end-1:]...)
+	return p.cfg.Pins.blocked(m.text("params", "name"))
 }
-
-func (p *Proxy) name(tool string) string { return "mcp__" + p.cfg.Server + "__" + tool }
 
 // response passes a message of the server on, or has plugins look at it first. Where they look at results, or tools have pins, an answer to
 // nothing that the server was asked is dropped: one that comes twice, before the server has the call, or under an id that is only like its own.
@@ -96,7 +77,7 @@ func (p *Proxy) response(ctx context.Context, line []byte) error {
 		return nil
 	}
 	if all, ok := batchOf(line); ok {
-		return p.batch(ctx, line, all, p.toClient, p.response, (*message).response)
+		return p.batch(ctx, line, all, p.toClient, p.response, func(m *message) bool { return m.response() || m.method == methodSampling })
 	}
 	m, err := read(line)
 	if err != nil {
@@ -110,11 +91,19 @@ func (p *Proxy) response(ctx context.Context, line []byte) error {
 		return nil
 	case a.list:
 		return p.toClient.line(p.listed(ctx, m))
-	case a.call == nil || !p.wants("result"):
+	case !p.wants("result") || a.call == nil && m.method != methodSampling:
 		return p.toClient.line(line)
+	case a.call == nil && m.id == "":
+		return nil // which some client could take for a request
 	}
 	p.results.add(func() {
-		if err := p.toClient.line(p.result(ctx, m, a.call)); err != nil {
+		var err error
+		if a.call == nil {
+			err = p.sampled(ctx, m)
+		} else {
+			err = p.toClient.line(p.result(ctx, m, a.call))
+		}
+		if err != nil {
 			p.cfg.Logger.WarnContext(ctx, "a result was lost", "error", err)
 		}
 	})
@@ -133,44 +122,60 @@ func (p *Proxy) answers(m *message) (a asked, ok bool) {
 	return a, ok
 }
 
-// result lets plugins replace the result of a call: content and structured content alike.
+// result lets plugins replace the result of a call: all texts in it, whatever their fields are called.
 func (p *Proxy) result(ctx context.Context, m *message, c *call) []byte {
 	at, ok := m.fields["result"]
 	wrong, both := m.fields["error"]
 	switch {
 	case ok && both:
-		return append(denial(m.id, "mortise: the answer is withheld, because it is a result and an error"), '\n')
+		return c.denial(m.id, "mortise: the answer is withheld, because it is a result and an error")
 	case both:
 		at = wrong
 	case !ok:
 		return m.data
 	}
-	if wire.Repeats(at.of(m.data)) {
-		return append(denial(m.id, "mortise: the result is withheld, because it has a field twice"), '\n')
-	}
-	dec := json.NewDecoder(bytes.NewReader(at.of(m.data)))
-	dec.UseNumber()
-	var value any
-	if dec.Decode(&value) != nil {
-		return m.data
-	}
 	p.started(m, c)
-	answer, err := p.ask(ctx, "result", map[string]any{"tool": p.name(c.tool), "call": m.id, "input": c.input, "response": value})
-	if err != nil {
-		if p.closed("result") {
-			return append(denial(m.id, "mortise: the result is withheld, because the plugins could not be asked"), '\n')
-		}
-		return m.data
+	line, why := p.replaced(ctx, m, at, c)
+	if why != "" {
+		return c.denial(m.id, why)
+	}
+	return line
+}
+
+// sampled lets plugins replace what a server asks the client's model. It answers the server by itself where that is withheld.
+func (p *Proxy) sampled(ctx context.Context, m *message) error {
+	c := &call{method: m.method, tool: m.method, input: map[string]any{"server": p.cfg.Server}}
+	line, why := p.replaced(ctx, m, m.fields["params"], c)
+	if why != "" {
+		return p.toServer.line(c.denial(m.id, why))
+	}
+	return p.toClient.line(line)
+}
+
+// replaced returns the message with what plugins made of a part of it, or why it is withheld.
+func (p *Proxy) replaced(ctx context.Context, m *message, at span, c *call) (line []byte, reason string) {
+	part := at.of(m.data)
+	if wire.Repeats(part) {
+		return nil, "mortise: the result is withheld, because it has a field twice"
+	}
+	answer, err := p.ask(ctx, "result", map[string]any{"tool": c.tool, "call": m.id, "input": c.input, "response": decoded(part)})
+	switch {
+	case err != nil && p.closed("result"):
+		return nil, "mortise: the result is withheld, because the plugins could not be asked"
+	case err != nil:
+		return m.data, ""
+	}
+	if why, ok := answer["deny"].(string); ok {
+		return nil, why
 	}
 	output, ok := answer["output"]
 	if !ok {
-		return m.data
+		return m.data, ""
 	}
-	out, err := m.with(at, output)
-	if err != nil {
-		return append(denial(m.id, "mortise: the result is withheld"), '\n')
+	if line, err = m.with(at, output); err != nil {
+		return nil, "mortise: the result is withheld"
 	}
-	return out
+	return line, ""
 }
 
 // maxTasks is how many tasks are remembered, the newest. Of others plugins see the result, and not what was called.
@@ -182,7 +187,7 @@ func (p *Proxy) started(m *message, c *call) {
 	if id := textOf(at.of(m.data), "taskId"); ok && id != "" {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.tasks = append(p.tasks[max(0, len(p.tasks)-maxTasks+1):], task{id, &call{tool: c.tool, input: c.input}})
+		p.tasks = append(p.tasks[max(0, len(p.tasks)-maxTasks+1):], task{id, c})
 	}
 }
 

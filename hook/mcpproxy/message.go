@@ -104,13 +104,10 @@ func (m *message) clear() error {
 	if m.method != "" && (result || failed) {
 		return errBoth
 	}
-	for key, names := range map[string][]string{"params": {"name", "arguments"}, "result": {"tools"}} {
+	for key, names := range map[string][]string{"params": seen[m.method], "result": {"tools"}} {
 		inner, err := members(m.fields[key].of(m.data))
 		if errors.Is(err, errTwice) {
 			return err
-		}
-		if key == "params" && m.method != "tools/call" {
-			continue
 		}
 		if err := spelled(inner, names...); err != nil {
 			return err
@@ -185,15 +182,6 @@ func compact(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
-// denial answers a call with a result with the reason why it was not executed.
-func denial(id, reason string) []byte {
-	text, err := compact(reason)
-	if err != nil {
-		text = []byte(`"denied"`)
-	}
-	return []byte(`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[{"type":"text","text":` + string(text) + `}],"isError":true}}`)
 }
 
 // batchOf returns the messages of a list, one line each; not ok means that the line is none.

@@ -66,12 +66,6 @@ func (t *turns) add(fn func()) {
 // held is a call before the server has it.
 type held struct{ cancelled bool }
 
-// call is a call that the server has.
-type call struct {
-	tool  string
-	input any
-}
-
 // task is a call that the server executes as a task.
 type task struct {
 	id   string
@@ -176,7 +170,7 @@ func (p *Proxy) request(ctx context.Context, line []byte) error {
 	if all, ok := batchOf(line); ok {
 		return p.batch(ctx, line, all, p.toServer, p.request, func(m *message) bool {
 			p.asks(m, asked{}) // if the list passes as it is
-			return m.method == "tools/call"
+			return seen[m.method] != nil
 		})
 	}
 	m, err := read(line)
@@ -186,19 +180,20 @@ func (p *Proxy) request(ctx context.Context, line []byte) error {
 	}
 	a := asked{}
 	switch m.method {
-	case "tools/call":
+	case methodTool, methodResource, methodPrompt:
 		if m.id == "" {
 			return nil // a call without an id has no answer, and would be one without a gate
 		}
-		if tool := m.text("params", "name"); !p.wants("call") && p.cfg.Pins.blocked(tool) == "" {
-			a.call = &call{tool: tool, input: map[string]any{}}
+		c := p.callOf(m)
+		if !p.wants("call") && p.pinned(m) == "" {
+			a.call = c
 			break
 		}
 		h := &held{}
 		p.mu.Lock()
 		p.held[m.key] = h
 		p.mu.Unlock()
-		p.gates.add(func() { p.gate(ctx, m, h) })
+		p.gates.add(func() { p.gate(ctx, m, c, h) })
 		return nil
 	case "tools/list":
 		a.list = true
@@ -247,7 +242,7 @@ func (p *Proxy) task(id string) *call {
 			return t.call
 		}
 	}
-	return &call{}
+	return &call{method: methodTool, tool: p.name("")}
 }
 
 // cancelled reports whether a cancellation is of a call that the server does not have yet.
