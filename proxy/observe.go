@@ -30,7 +30,7 @@ func eventStream(contentType string) bool {
 func (o *observer) Write(p []byte) (int, error) {
 	if !o.sse {
 		if len(o.whole)+len(p) > wire.MaxBody {
-			o.lost = true
+			o.lost, o.whole = true, nil
 		}
 		if !o.lost {
 			o.whole = append(o.whole, p...)
@@ -64,7 +64,7 @@ func (x *exchange) observe(ctx context.Context, w http.ResponseWriter, resp *htt
 	see, done := decoding(resp.Header.Get("Content-Encoding"), o)
 	defer func() { // also when the client is gone
 		done()
-		x.guarded(ctx, func() { x.finish(context.WithoutCancel(ctx), o.answer(), ctx.Err() == nil) })
+		x.guarded(ctx, func() { x.finish(context.WithoutCancel(ctx), o.answer(), ctx.Err() == nil && !o.stream.Large) })
 	}()
 	x.s.relayRaw(w, resp, see)
 }

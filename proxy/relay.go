@@ -70,7 +70,9 @@ func (x *exchange) transformStream(ctx context.Context, w http.ResponseWriter, r
 	_ = l.out.flush()
 	err := l.run(ctx, body)
 	answer := l.merged()
-	x.guarded(ctx, func() { x.finish(context.WithoutCancel(ctx), answer, err == nil && ctx.Err() == nil) })
+	x.guarded(ctx, func() {
+		x.finish(context.WithoutCancel(ctx), answer, err == nil && ctx.Err() == nil && !l.stream.Large)
+	})
 	if err != nil {
 		stop()
 		if errors.Is(err, errCut) {
@@ -234,7 +236,10 @@ func (l *relay) vet(ctx context.Context) error {
 // event takes one event.
 func (l *relay) event(ctx context.Context, e wire.Event) error {
 	step := l.stream.Event(e)
-	if l.stream.Unclear != "" {
+	switch {
+	case l.stream.Large && (l.x.gates || len(l.x.hidden) > 0):
+		return malformedError("it is too large")
+	case l.stream.Unclear != "":
 		return malformedError(l.stream.Unclear)
 	}
 	l.write.ID = cmp.Or(l.write.ID, l.stream.ID)

@@ -51,8 +51,10 @@ func (s *Stream) chatDelta(b []byte, at Span, step Step) Step {
 		case "role":
 		case "content":
 			if text := String(b, val); text != "" {
-				s.part(-1, TypeText).text = append(s.part(-1, TypeText).text, text...)
-				step = Step{Delta, &s.part(-1, TypeText).out}
+				g := s.part(-1, TypeText)
+				g.text = append(g.text, text...)
+				s.size += len(text)
+				step = Step{Delta, &g.out}
 			}
 		case "tool_calls":
 			s.list(b, val, func(_ int, call Span) error {
@@ -76,12 +78,13 @@ func (s *Stream) extra(name string, val []byte) {
 	if string(val) == "null" {
 		return
 	}
+	s.size += len(name) + len(val)
 	if s.Extra == nil {
 		s.Extra = map[string]json.RawMessage{}
 	}
 	before, there := s.Extra[name]
 	if there && before[0] == '"' && val[0] == '"' {
-		s.Extra[name] = Quote(String(before, Whole(before)) + String(val, Whole(val)))
+		s.Extra[name] = append(before[:len(before)-1], val[1:]...)
 		return
 	}
 	s.Lost = s.Lost || there
@@ -93,6 +96,7 @@ func (s *Stream) part(index int, kind string) *building {
 	if g == nil {
 		g = &building{out: Out{Index: index, Type: kind}}
 		s.open[index] = g
+		s.size += blockSize
 	}
 	return g
 }
@@ -109,6 +113,7 @@ func (s *Stream) chatCall(b []byte, index int, at Span) Step {
 	}
 	g.out.ID, g.out.Name, g.out.Custom, g.out.Item = cmp.Or(o.ID, g.out.ID), cmp.Or(o.Name, g.out.Name), o.Custom || g.out.Custom, o.Item
 	g.args = append(g.args, o.Args...)
+	s.size += len(o.Args)
 	if !known {
 		return Step{Open, &g.out}
 	}

@@ -33,10 +33,19 @@ type Step struct {
 	Block *Out // of Open, Delta and Close
 }
 
+// MaxAnswer is how much of a streamed answer is kept, in bytes.
+const MaxAnswer = 16 << 20
+
+// blockSize is what a block counts for besides its contents.
+const blockSize = 512
+
 // Stream follows the events of an answer.
 type Stream struct {
 	Answer
 
+	// Large means that more came than is kept: the answer has its usage and its end, and no content.
+	Large bool
+	size  int
 	// open are blocks that have not ended, by index; args and text are their deltas.
 	open map[int]*building
 }
@@ -66,14 +75,20 @@ func (s *Stream) Event(e Event) Step {
 	if end, err := value(e.Data, 0); err != nil || space(e.Data, end) < len(e.Data) {
 		s.Unclear = "an event is no JSON"
 	}
+	take := s.chat
 	switch s.Protocol {
 	case Messages:
-		return s.messages(e)
+		take = s.messages
 	case Responses:
-		return s.responses(e)
+		take = s.responses
 	case Chat:
 	}
-	return s.chat(e)
+	step := take(e)
+	if s.size > MaxAnswer {
+		s.Large, s.Blocks, s.Extra, s.Unclear = true, nil, nil, ""
+		clear(s.open)
+	}
+	return step
 }
 
 // number returns an integer of a body.
@@ -178,6 +193,7 @@ func readUsage(p Protocol, b []byte, at Span, u *Usage) {
 }
 
 func (s *Stream) begin(index int, block []byte) Step {
+	s.size += blockSize + len(block)
 	w := Whole(block)
 	g := &building{start: block, out: Out{Index: index, Type: Text(block, "type"), ID: Text(block, "id"), Name: Text(block, "name")}}
 	switch g.out.Type {
@@ -203,6 +219,7 @@ func (s *Stream) delta(index int, b []byte, at Span) Step {
 		s.Unclear = "a block has no beginning"
 		return Step{Kind: Delta}
 	}
+	s.size += at.To - at.From
 	switch String(b, Field(b, at, "type")) {
 	case "text_delta":
 		g.text = append(g.text, String(b, Field(b, at, "text"))...)
@@ -272,6 +289,7 @@ func (s *Stream) responses(e Event) Step {
 	case "response.output_item.added":
 		o := ResponsesOut(index, Field(b, w, "item").Of(b))
 		s.open[index] = &building{out: o}
+		s.size += blockSize + len(o.Raw)
 		return Step{Open, &o}
 	case "response.output_item.done":
 		o := ResponsesOut(index, append([]byte(nil), Field(b, w, "item").Of(b)...))
@@ -280,6 +298,7 @@ func (s *Stream) responses(e Event) Step {
 		}
 		delete(s.open, index)
 		s.Blocks = append(s.Blocks, o)
+		s.size += blockSize + len(o.Raw)
 		return Step{Close, &o}
 	case "response.completed", "response.incomplete":
 		s.Done, s.Stop = true, "completed"
@@ -296,6 +315,7 @@ func (s *Stream) responses(e Event) Step {
 	if g := s.open[index]; g != nil && Field(b, w, "output_index").Exists() {
 		if g.out.Type == TypeCall {
 			g.args = append(g.args, Text(b, "delta")...)
+			s.size += len(b)
 			for _, name := range []string{"arguments", "input"} {
 				if whole := Text(b, name); whole != "" {
 					g.whole = append(g.whole, whole)
