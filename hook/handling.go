@@ -170,6 +170,17 @@ func (p *Program) failsClosed(plugin string, at abi.Phase) bool {
 	return false
 }
 
+// Blind returns a plugin that fails closed at results, of which it sees texts alone: images, PDFs and other binary content reach the model
+// unseen. It returns nothing where there is none.
+func (p *Program) Blind() string {
+	for i := range p.Plugins {
+		if name := p.Plugins[i].Name; p.failsClosed(name, abi.AfterToolExecute) {
+			return name
+		}
+	}
+	return ""
+}
+
 // Wants reports whether any plugin has a hook at a phase of the event, or needs the event to fail closed.
 func (p *Program) Wants(e *EventSpec) bool {
 	return p.withholds(e) || slices.ContainsFunc(e.Phases, func(at abi.Phase) bool { return len(p.Runtime.Order(at)) > 0 })

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/dynamic"
 )
 
 // maxTexts is how many texts a result may have that plugins look at.
@@ -18,7 +20,7 @@ const maxTexts = 50_000
 var errTexts = errors.New("the result has more texts than can be shown to plugins")
 
 // result is a tool's result as plugins see it: each of its texts is a block of content, and behind them each name of a field and each number that
-// could be a secret. Rebuilt keeps the shape.
+// could be a secret, and each text in base64. Rebuilt keeps the shape.
 type result struct {
 	value any
 	texts []*text
@@ -34,8 +36,8 @@ type text struct {
 	now  string
 	// hidden texts are not shown, and emptied when the whole result is replaced.
 	hidden bool
-	// behind are names and numbers; the path of a name ends with it.
-	name, behind bool
+	// behind are names, numbers and texts in base64; the path of a name ends with it.
+	name, behind, base64 bool
 }
 
 // readResult finds the texts of a result. The fields that the tool declares come first.
@@ -68,7 +70,7 @@ func readResult(value any, declared []string) (*result, error) {
 func (r *result) collect(v any, path []string) error {
 	switch t := v.(type) {
 	case string:
-		return r.add(&text{path: path, was: t, hidden: structural(path, t)})
+		return r.string(t, path)
 	case json.Number:
 		if len(t) >= secretDigits {
 			return r.add(&text{path: path, was: t.String(), behind: true})
@@ -85,6 +87,18 @@ func (r *result) collect(v any, path []string) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// string adds a text, and the one that it may be the base64 of.
+func (r *result) string(s string, path []string) error {
+	err := r.add(&text{path: path, was: s, hidden: structural(path, s)})
+	if err != nil || len(path) == 0 || !slices.Contains([]string{"blob", "data", "base64"}, path[len(path)-1]) {
+		return err
+	}
+	if _, inner, ok := dynamic.Base64(s, ""); ok {
+		return r.add(&text{path: path, was: inner, behind: true, base64: true})
 	}
 	return nil
 }
@@ -226,6 +240,8 @@ func (r *result) rebuilt() any {
 		case t.was == t.now:
 		case t.name:
 			names = append(names, t)
+		case t.base64:
+			out = put(out, t.path, base64.StdEncoding.EncodeToString([]byte(t.now)))
 		default:
 			out = put(out, t.path, t.now)
 		}

@@ -1,6 +1,7 @@
 package hook_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -46,6 +47,20 @@ func decoded(t *testing.T, s string) any {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// TestReplace_base64: a text in base64 is shown besides the base64, and is base64 again when a plugin has changed it; an image stays.
+func TestReplace_base64(t *testing.T) {
+	t.Parallel()
+	encode := base64.StdEncoding.EncodeToString
+	image := encode([]byte("\x89PNG\r\n\x1a\nhunter2"))
+	response := `{"contents":[{"uri":"a","blob":"` + encode([]byte("key=hunter2")) + `"},{"uri":"b","blob":"` + image + `"},{"data":"hunter2","base64":"` + encode([]byte("fine")) + `"}]}`
+	want := `{"contents":[{"uri":"a","blob":"` + encode([]byte("key=[redacted]")) + `"},{"uri":"b","blob":"` + image + `"},{"data":"[redacted]","base64":"` + encode([]byte("fine")) + `"}]}`
+	b := engine(t, options{plugins: []phases.Plugin{redact("hunter2")}})
+	out, m := b.send("claude", "PostToolUse", map[string]any{"session_id": "s", "tool_name": "Strange", "tool_use_id": "c", "tool_response": decoded(t, response)})
+	if got := at(m, specific, "updatedToolOutput"); !reflect.DeepEqual(got, decoded(t, want)) {
+		t.Errorf("got %s", out)
+	}
 }
 
 // TestReplace_shape: a result is replaced in the tool's own shape, for tools that are not known, too.

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
@@ -77,6 +78,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 func (s *Server) logScope(ctx context.Context) {
 	if rt := s.cfg.Runtime; rt != nil && rt.CanRewrite() {
 		s.cfg.Logger.WarnContext(ctx, "proxy_provider_tools_not_gated", "hint", "tools that run at the provider, as web search, are seen by gates and not blocked: switch them off in the agent")
+	}
+	if plugin := s.closedAt(abi.RunStart, abi.StepStart, abi.BeforeInference, abi.AfterToolExecute); plugin != "" {
+		s.cfg.Logger.WarnContext(ctx, "proxy_media_not_seen", "plugin", plugin, "hint", "images, PDFs and audio in messages and results pass unseen: plugins read texts alone")
 	}
 	if plugin := s.failsClosed(); plugin != "" {
 		s.cfg.Logger.InfoContext(ctx, "proxy_refuses_ungated", "plugin", plugin, "hint", "what plugins cannot see, as batches and files, is refused: "+hintUngated)

@@ -105,6 +105,9 @@ func New(cfg Config) (*Proxy, error) {
 // Run copies until a side ends. The caller closes the streams of the other one then.
 func (p *Proxy) Run(ctx context.Context, client io.Reader, toClient io.Writer, server io.Reader, toServer io.WriteCloser) error {
 	p.toServer, p.toClient = &writer{w: toServer}, &writer{w: toClient}
+	if plugin := p.cfg.Engine.Program().Blind(); plugin != "" {
+		p.cfg.Logger.WarnContext(ctx, "images, PDFs and other binary content of results reach the model unseen: plugins read texts alone", "plugin", plugin)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	requests := make(chan error, 1)

@@ -26,7 +26,7 @@ func library(reads *atomic.Int64) *sdk.Server {
 			return nil, errors.New("no note with the key hunter2")
 		}
 		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{
-			{URI: r.Params.URI, MIMEType: "text/plain", Text: "the key is hunter2"}, {URI: r.Params.URI + "/more", Text: "fine"},
+			{URI: r.Params.URI, MIMEType: "text/plain", Text: "the key is hunter2"}, {URI: r.Params.URI + "/more", Blob: []byte("hunter2 in base64")},
 		}}, nil
 	})
 	server.AddPrompt(&sdk.Prompt{Name: "greet", Arguments: []*sdk.PromptArgument{{Name: "who"}}}, func(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
@@ -51,7 +51,7 @@ func library(reads *atomic.Int64) *sdk.Server {
 // between connects a client and a server of the official SDK through the proxy.
 func between(t *testing.T, version string, server *sdk.Server, plugins ...phases.Plugin) *sdk.ClientSession {
 	t.Helper()
-	p, _ := newProxy(t, nil, plugins...)
+	p, log := newProxy(t, nil, plugins...)
 	clientIn, toProxy := io.Pipe()
 	fromProxy, clientOut := io.Pipe()
 	serverOut, fromServer := io.Pipe()
@@ -69,6 +69,9 @@ func between(t *testing.T, version string, server *sdk.Server, plugins ...phases
 	session, err := client.Connect(ctx, &sdk.IOTransport{Reader: fromProxy, Writer: toProxy}, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if said := strings.Contains(log.String(), "images, PDFs and other binary content"); said != (plugins[0].Describe().Name == "broken") {
+		t.Errorf("it logs at the start: %s", log)
 	}
 	t.Cleanup(func() {
 		_ = session.Close()
@@ -127,7 +130,7 @@ func playReads(t *testing.T, s *sdk.ClientSession, reads *atomic.Int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := note.Contents; len(c) != 2 || c[0].Text != "the key is [redacted]" || c[0].URI != "note:///new" || c[0].MIMEType != "text/plain" || c[1].Text != "fine" {
+	if c := note.Contents; len(c) != 2 || c[0].Text != "the key is [redacted]" || c[0].URI != "note:///new" || c[0].MIMEType != "text/plain" || string(c[1].Blob) != "[redacted] in base64" {
 		t.Errorf("%+v %+v", c[0], c)
 	}
 	prompt, err := s.GetPrompt(ctx, &sdk.GetPromptParams{Name: "greet"})

@@ -110,7 +110,9 @@ func (r *Request) Worded(b *Block, words []byte) []byte {
 	before, after := "", ""
 	switch {
 	case b.Type == TypeText && is(r.Body, b.Value.From, '{'):
-		before, after = `{"type":"text","text":`, `}`
+		if before, after = `{"type":"text","text":`, `}`; r.Protocol == Responses {
+			before = `{"type":"input_text","text":`
+		}
 	case b.Type == TypeResult && String(r.Body, Field(r.Body, b.Span, "type")) == "shell_call_output":
 		before, after = `[{"stdout":`, `,"stderr":"","outcome":{"type":"exit","exit_code":0}}]`
 	}
@@ -120,7 +122,24 @@ func (r *Request) Worded(b *Block, words []byte) []byte {
 // saidDepth is the depth down to which a part is searched for words.
 const saidDepth = 6
 
-// said are the words of a list of parts, or of one: texts, documents of text, results of searches, and what a shell printed.
+// data is the base64 in an object, as raw JSON, with its media type.
+func (r *Request) data(at Span) (data Span, mediaType string) {
+	if !at.Exists() || r.Body[at.From] != '{' {
+		return Span{}, ""
+	}
+	if String(r.Body, Field(r.Body, at, "type")) != "base64" {
+		return Field(r.Body, at, "file_data"), ""
+	}
+	return Field(r.Body, at, "data"), String(r.Body, Field(r.Body, at, "media_type"))
+}
+
+// encoded reports whether there is a text in the base64 of an object.
+func (r *Request) encoded(at Span) bool {
+	data, mediaType := r.data(at)
+	return data.To-data.From > 2 && dynamic.IsBase64Text(string(r.Body[data.From+1:min(data.To-1, data.From+4096)]), mediaType)
+}
+
+// said are the words of a list of parts, or of one: texts, documents of text, also in base64, results of searches, and what a shell printed.
 func (r *Request) said(at Span, depth int) string {
 	var out []string
 	add := func(val Span) {
@@ -138,9 +157,14 @@ func (r *Request) said(at Span, depth int) string {
 			return nil
 		})
 	case r.Body[at.From] == '{':
+		if r.encoded(at) {
+			data, mediaType := r.data(at)
+			_, words, _ := dynamic.Base64(String(r.Body, data), mediaType)
+			out = append(out, words)
+		}
 		_ = Object(r.Body, at, func(key []byte, _, val Span) error {
 			switch name := string(key); {
-			case slices.Contains([]string{"text", "title", "context", "content", "source", "stdout", "stderr"}, name),
+			case slices.Contains([]string{"text", "title", "context", "content", "source", "file", "stdout", "stderr"}, name),
 				name == "data" && String(r.Body, Field(r.Body, at, "type")) == TypeText:
 				add(val)
 			}

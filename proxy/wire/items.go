@@ -91,8 +91,9 @@ func (r *Request) block(i int) (bl Block, end int, err error) {
 	case "search_result":
 		bl.Type, bl.Value = TypeText, Span{i, end}
 	case "image", "document":
+		document := bl.Type == "document"
 		bl.Type = TypeMedia
-		if kind := String(b, Field(b, source, "type")); kind == "text" || kind == "content" {
+		if kind := String(b, Field(b, source, "type")); kind == "text" || kind == "content" || document && r.encoded(source) {
 			bl.Type, bl.Value = TypeText, Span{i, end}
 		}
 	}
@@ -147,8 +148,11 @@ func (r *Request) part(i int) (bl Block, end int, err error) {
 		end, err = single(r.Body, i, itemDepth)
 		return bl, end, err
 	}
+	var file Span
 	end, err = r.read(i, func(key []byte, name, val Span) {
 		switch string(key) {
+		case "file":
+			file = val
 		case "type":
 			bl.Type = String(r.Body, val)
 		case "text":
@@ -160,8 +164,13 @@ func (r *Request) part(i int) (bl Block, end int, err error) {
 	switch bl.Type {
 	case "text", "input_text", "output_text":
 		bl.Type = TypeText
-	case "image_url", "input_image", "input_file", "file", "input_audio":
+	case "image_url", "input_image", "input_audio":
 		bl.Type = TypeMedia
+	case "input_file", "file":
+		bl.Type = TypeMedia
+		if r.encoded(Span{i, end}) || r.encoded(file) {
+			bl.Type, bl.Value = TypeText, Span{i, end}
+		}
 	}
 	return bl, end, err
 }
