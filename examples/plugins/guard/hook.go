@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,8 +74,20 @@ func commands(config any, c *mortise.ToolCall) []string {
 	}
 	out := named(m, names)
 	for _, key := range []string{"input", "action"} { // of a tool of an MCP server, as hooks show its call, and of Codex's local_shell
-		if inner, ok := m[key].(map[string]any); ok {
-			out = append(out, named(inner, names)...)
+		for _, v := range values(m, key) {
+			if inner, ok := v.(map[string]any); ok {
+				out = append(out, named(inner, names)...)
+			}
+		}
+	}
+	return out
+}
+
+// values are the arguments of a name in any case: a tool written in Go may take each of them for it.
+func values(m map[string]any, name string) (out []any) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if strings.EqualFold(key, name) {
+			out = append(out, m[key])
 		}
 	}
 	return out
@@ -82,11 +95,16 @@ func commands(config any, c *mortise.ToolCall) []string {
 
 // named are the texts of the arguments with one of the names. A list of args is behind the program that it is for.
 func named(m map[string]any, names []string) (out []string) {
-	args, _ := m["args"].([]any)
+	lists := values(m, "args")
 	for _, name := range names {
-		out = append(out, text(m[name])...)
-		if program, ok := m[name].(string); ok && len(args) > 0 {
-			out = append(out, text(append([]any{program}, args...))[0])
+		for _, v := range values(m, name) {
+			out = append(out, text(v)...)
+			program, ok := v.(string)
+			for _, list := range lists {
+				if args, _ := list.([]any); ok && len(args) > 0 {
+					out = append(out, text(append([]any{program}, args...))[0])
+				}
+			}
 		}
 	}
 	return out

@@ -42,6 +42,11 @@ func TestGate(t *testing.T) {
 		"local shell":  {mortise.ToolCall{Name: "local_shell", Arguments: map[string]any{"action": map[string]any{"type": "exec", "command": []any{"rm", "-rf", "/"}}}}, nil, "recursive_delete"},
 		"split":        {mortise.ToolCall{Name: "mcp__box__do", Arguments: map[string]any{"command": "rm", "args": []any{"-rf", "/"}}}, nil, "recursive_delete"},
 		"fine split":   {mortise.ToolCall{Name: "mcp__box__do", Arguments: map[string]any{"command": "echo", "args": []any{"rm", "-rf", "/"}}}, nil, ""},
+		"other case":   {mortise.ToolCall{Name: "mcp__box__do", Arguments: map[string]any{"command": "ls", "COMMAND": "rm -rf /"}}, nil, "recursive_delete"},
+		"folded":       {mortise.ToolCall{Name: "bash", Arguments: map[string]any{"\u017fcript": "reboot"}}, nil, "power"},
+		"hook case":    {mortise.ToolCall{Name: "mcp__box__do", Kind: "other", Arguments: map[string]any{"server": "box", "tool": "do", "input": map[string]any{"Cmd": "rm -rf /"}}}, nil, "recursive_delete"},
+		"action case":  {mortise.ToolCall{Name: "local_shell", Arguments: map[string]any{"Action": map[string]any{"command": []any{"rm", "-rf", "/"}}}}, nil, "recursive_delete"},
+		"split case":   {mortise.ToolCall{Name: "mcp__box__do", Arguments: map[string]any{"command": "rm", "Args": []any{"-rf", "/"}}}, nil, "recursive_delete"},
 		"no arguments": {mortise.ToolCall{Name: "bash"}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
