@@ -95,8 +95,19 @@ func (enc *encoding) decision(a *Answer) {
 		enc.use(FormRewrite, "rewrite_call", map[string]any{"$input": a.Rewrite})
 	}
 	if a.Replace != nil {
-		enc.use(FormReplace, "replace_result", map[string]any{"$output": a.Replace, "$text": visible(a.ReplaceText)})
+		enc.replace("replace_result", a.Replace, visible(a.ReplaceText))
 	}
+}
+
+// replace encodes a result, which in Copilot CLI stays a failure if it was one.
+func (enc *encoding) replace(what string, output any, text string) {
+	kind := "success"
+	if object, ok := output.(map[string]any); ok {
+		if s, ok := object["resultType"].(string); ok {
+			kind = s
+		}
+	}
+	enc.use(FormReplace, what, map[string]any{"$output": output, "$text": text, "$result_type": kind})
 }
 
 // suspend asks in the way that the dialect has: defer, ask, or a denial that names the ticket.
@@ -121,7 +132,7 @@ func (enc *encoding) stop(why string) {
 		enc.use(FormStop, "stop", map[string]any{"$stop": why})
 	case enc.spec.Has(FormDeny):
 	case enc.spec.Kind == EventPost && enc.spec.Has(FormReplace):
-		enc.use(FormReplace, "stop", map[string]any{"$output": enc.dialect.resultOf(why), "$text": why})
+		enc.replace("stop", enc.dialect.resultOf(why), why)
 	default:
 		enc.unsupported = append(enc.unsupported, "stop")
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -209,6 +210,17 @@ func (r *result) withhold(all string) {
 		case !t.hidden:
 			t.now = ""
 		}
+	}
+}
+
+// exitStatus is the last line of a wrapped command that failed.
+var exitStatus = regexp.MustCompile(`(?:^|\n)(exit status \d{1,3})\s*$`)
+
+// keepStatus puts the exit status of a wrapped command behind what plugins made of its output: without it a failure reads as a success.
+func (r *result) keepStatus() {
+	t := r.texts[r.main]
+	if m := exitStatus.FindStringSubmatch(t.was); m != nil && !exitStatus.MatchString(t.now) {
+		t.now = strings.TrimPrefix(t.now+"\n"+m[1], "\n")
 	}
 }
 

@@ -178,8 +178,12 @@ func TestReplace_dialects(t *testing.T) {
 	}
 	b = engine(t, options{plugins: []phases.Plugin{redact("hunter2")}})
 	out, m = b.send("copilot", "postToolUse", map[string]any{"sessionId": "s", "toolName": "bash", "toolResult": map[string]any{"resultType": "success", "textResultForLlm": "hunter2"}})
-	if at(m, "modifiedResult", "textResultForLlm") != "[redacted]" {
+	if at(m, "modifiedResult", "textResultForLlm") != "[redacted]" || at(m, "modifiedResult", "resultType") != "success" {
 		t.Errorf("copilot: %s", out)
+	}
+	out, m = b.send("copilot", "postToolUse", map[string]any{"sessionId": "s", "toolName": "bash", "toolArgs": "{}", "toolResult": map[string]any{"resultType": "failure", "textResultForLlm": "hunter2"}})
+	if at(m, "modifiedResult", "textResultForLlm") != "[redacted]" || at(m, "modifiedResult", "resultType") != "failure" {
+		t.Errorf("copilot, a failure: %s", out)
 	}
 	failure := map[string]any{"session_id": "s", "tool_name": "Bash", "tool_use_id": "c", "error": "exit 3: hunter2"}
 	if out, _ = b.send("claude", "PostToolUseFailure", failure); out != "{}" || b.last().Unsupported[0] != "replace_result" {
@@ -205,6 +209,33 @@ func TestWrapShell(t *testing.T) {
 	}
 	if out, _ = b.send("codex", "PreToolUse", bash("c1", "false")); out != "{}" {
 		t.Errorf("codex needs none: %s", out)
+	}
+}
+
+// TestWrapShell_status: whatever plugins make of the output of a wrapped command, or where one fails closed, the exit status of a failed one stays
+// in it, and one that succeeded has none.
+func TestWrapShell_status(t *testing.T) {
+	t.Parallel()
+	broken := plugin("broken", abi.ModeTransform, func(*abi.Event) (*abi.Reply, error) { return nil, errors.New("broken") }, abi.AfterToolExecute)
+	broken.d.Hooks[0].OnFailure = abi.FailRun
+	const withheld = "[mortise: the result is withheld, because plugin broken failed]"
+	for _, c := range []struct {
+		p            phases.Plugin
+		stdout, want string
+	}{
+		{redact("hunter2"), "a hunter2\nexit status 3", "a [redacted]\nexit status 3"},
+		{whole("GONE"), "a hunter2\nexit status 3\n", "GONE\nexit status 3"},
+		{whole(""), "exit status 127", "exit status 127"},
+		{broken, "hunter2\nexit status 1", withheld + "\nexit status 1"},
+		{whole("GONE"), "a hunter2", "GONE"},
+		{whole("GONE"), "no exit status 3", "GONE"},
+	} {
+		b := engine(t, options{plugins: []phases.Plugin{c.p}, program: func(p *hook.Program) { p.WrapShell = true }})
+		fields := bash("c1", "x")
+		fields["tool_response"] = map[string]any{"stdout": c.stdout, "stderr": "", "interrupted": false, "isImage": false}
+		if out, m := b.send("claude", "PostToolUse", fields); at(m, specific, "updatedToolOutput", "stdout") != c.want {
+			t.Errorf("%q: %s", c.stdout, out)
+		}
 	}
 }
 

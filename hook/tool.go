@@ -194,11 +194,16 @@ func (h *handling) rewrite(f *toolFrame) {
 		h.answer.Rewrite = native
 		h.announce(f.RewrittenBy)
 	}
-	if h.program.WrapShell && h.event.Call.Kind == KindShell && h.event.Dialect.keepsFailures() {
+	if h.wraps() {
 		if wrapped, ok := wrap(native, h.event.Call.names["command"]); ok {
 			h.answer.Rewrite = dynamic.Exact(wrapped, h.event.Call.native, h.event.exact("input"))
 		}
 	}
+}
+
+// wraps reports whether the call's shell command is wrapped, so that its failure is a success of the tool.
+func (h *handling) wraps() bool {
+	return h.program.WrapShell && h.event.Call.Kind == KindShell && h.event.Dialect.keepsFailures()
 }
 
 // announce names each plugin that changed the call, once, with its reason.
@@ -256,21 +261,27 @@ func wrap(native any, key string) (any, bool) {
 	return args, true
 }
 
-// post lets the plugins see, and replace, a result before the model does.
-func (h *handling) post(ctx context.Context) error {
-	value, status := h.event.Response, abi.ToolSuccess
+// responded is what a tool answered, and whether that is an error.
+func (e *Event) responded() (value any, status abi.ToolStatus) {
+	value, status = e.Response, abi.ToolSuccess
 	if _, text := value.(string); !text {
-		value = h.event.exact("response")
+		value = e.exact("response")
 	}
-	if h.event.Spec.Kind == EventFailed {
+	if e.Spec.Kind == EventFailed {
 		status = abi.ToolError
-		if h.event.Error != "" {
-			value = h.event.Error
+		if e.Error != "" {
+			value = e.Error
 		}
 	}
 	if m, ok := value.(map[string]any); ok && m["isError"] == true {
 		status = abi.ToolError
 	}
+	return value, status
+}
+
+// post lets the plugins see, and replace, a result before the model does.
+func (h *handling) post(ctx context.Context) error {
+	value, status := h.event.responded()
 	r, err := readResult(value, h.event.Dialect.Tools[h.event.Tool].Result)
 	if err != nil {
 		return fmt.Errorf("hook: %s: %w", h.event.Tool, err)
@@ -298,6 +309,9 @@ func (h *handling) post(ctx context.Context) error {
 		}
 	}
 	if r.changed() {
+		if h.wraps() {
+			r.keepStatus()
+		}
 		h.lane.forget(r)
 		h.answer.Replace = r.rebuilt()
 		h.answer.ReplaceText = plainText(h.answer.Replace)

@@ -316,8 +316,9 @@ func TestRedacted_places(t *testing.T) {
 			}
 		}
 	}
-	post(t, s.url+"/v1/responses", `{"model":"m","input":[{"type":"shell_call_output","call_id":"a","output":[{"stdout":"key `+hunter+`","stderr":"","outcome":{"type":"exit","exit_code":0}}]}],"tools":[{"type":"shell"}]}`)
-	if sent, _ := up.last(); contains(sent, hunter) || !contains(sent, `"output":[{"stdout":"key ***"`) || !json.Valid(sent) {
+	post(t, s.url+"/v1/responses", `{"model":"m","input":[{"type":"shell_call_output","call_id":"a","output":[{"stdout":"key `+hunter+`","stderr":"","outcome":{"type":"exit","exit_code":3}},{"stdout":"","stderr":"`+hunter+`","outcome":{"type":"timeout"}}]}],"tools":[{"type":"shell"}]}`)
+	if sent, _ := up.last(); contains(sent, hunter) || !json.Valid(sent) ||
+		!contains(sent, `"output":[{"stdout":"key ***\n***","stderr":"","outcome":{"type":"exit","exit_code":3}},{"stdout":"","stderr":"","outcome":{"type":"timeout"}}]`) {
 		t.Errorf("%s", sent)
 	}
 	post(t, s.url+"/v1/chat/completions", `{"model":"m","messages":[{"role":"function","name":"bash","content":"key `+hunter+`"}],"tools":[{"type":"function","function":{"name":"bash"}}]}`)

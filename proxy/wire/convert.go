@@ -113,10 +113,29 @@ func (r *Request) Worded(b *Block, words []byte) []byte {
 		if before, after = `{"type":"text","text":`, `}`; r.Protocol == Responses {
 			before = `{"type":"input_text","text":`
 		}
-	case b.Type == TypeResult && String(r.Body, Field(r.Body, b.Span, "type")) == "shell_call_output":
-		before, after = `[{"stdout":`, `,"stderr":"","outcome":{"type":"exit","exit_code":0}}]`
+	case b.Type == TypeResult && is(r.Body, b.Value.From, '[') && String(r.Body, Field(r.Body, b.Span, "type")) == "shell_call_output":
+		return r.printed(b.Value, words)
 	}
 	return append(append([]byte(before), words...), after...)
+}
+
+// printed are what the commands of a shell printed, with other words, each with the outcome that it had.
+func (r *Request) printed(at Span, words []byte) []byte {
+	var list [][]byte
+	_ = Array(r.Body, at, func(_ int, val Span) error {
+		one := append(append([]byte(`{"stdout":`), words...), `,"stderr":""`...)
+		outcome := Field(r.Body, val, "outcome")
+		code, err := strconv.Atoi(string(Field(r.Body, outcome, "exit_code").Of(r.Body)))
+		switch kind := String(r.Body, Field(r.Body, outcome, "type")); {
+		case kind == "exit" && err == nil:
+			one = append(one, fmt.Sprintf(`,"outcome":{"type":"exit","exit_code":%d}`, code)...)
+		case kind == "timeout":
+			one = append(one, `,"outcome":{"type":"timeout"}`...)
+		}
+		list, words = append(list, append(one, '}')), []byte(`""`)
+		return nil
+	})
+	return concat("[", list, "]")
 }
 
 // saidDepth is the depth down to which a part is searched for words.
