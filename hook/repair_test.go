@@ -266,7 +266,23 @@ func TestRepair_transcript(t *testing.T) {
 	if err := os.Truncate(path, 100); err != nil {
 		t.Fatal(err)
 	}
-	compacts(b, path, "s", 2)
+	if focus, _, _ := compacts(b, path, "s", 2); strings.Contains(focus, "TestFrob") {
+		t.Errorf("half a line: %q", focus)
+	}
+	line := func(name string) string {
+		return `{"type":"assistant","message":{"content":"see ` + name + `"}}` + "\n"
+	}
+	for id, text := range []string{line("internal/one/file.go"), line("internal/two/file.go"), line("internal/early/file.go") + strings.Repeat("\n", 9<<20) + line("internal/end/file.go")} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		focus, _, _ := compacts(b, path, "s", 10+id)
+		for name, want := range map[string]int{"internal/one": 0, "internal/two": 1, "internal/early": -1, "internal/end": 2} {
+			if strings.Contains(focus, name) != (want == id) {
+				t.Errorf("replaced %d: %s: %q", id, name, focus)
+			}
+		}
+	}
 	large := filepath.Join(t.TempDir(), "large.jsonl")
 	f, err := os.Create(large)
 	if err != nil {
