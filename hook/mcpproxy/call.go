@@ -3,7 +3,6 @@ package mcpproxy
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/mortise-dev/mortise/proxy/wire"
@@ -172,10 +171,7 @@ func (p *Proxy) replaced(ctx context.Context, m *message, at span, c *call) (lin
 	if !ok {
 		return m.data, ""
 	}
-	if line, err = m.with(at, output); err != nil {
-		return nil, "mortise: the result is withheld"
-	}
-	return line, ""
+	return m.with(at, output), ""
 }
 
 // maxTasks is how many tasks are remembered, the newest. Of others plugins see the result, and not what was called.
@@ -223,12 +219,5 @@ func (p *Proxy) listed(ctx context.Context, m *message) []byte {
 	if len(left) == len(tools) {
 		return m.data
 	}
-	out, err := m.with(at, left)
-	if err != nil {
-		return m.data
-	}
-	return out
+	return m.with(at, left)
 }
-
-// String names the proxy in logs.
-func (p *Proxy) String() string { return fmt.Sprintf("mcp server %s", p.cfg.Server) }

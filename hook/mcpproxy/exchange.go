@@ -253,9 +253,6 @@ func (r *Remote) fail(x *exchange, cause error) {
 	}
 	r.mu.Unlock()
 	for _, id := range left {
-		text, err := compact(fmt.Sprintf("mortise: %s: %.300v", r.origin(), cause))
-		if err == nil {
-			_, _ = r.in.Write([]byte(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32000,"message":` + string(text) + "}}\n"))
-		}
+		_, _ = r.in.Write(failure(id, fmt.Sprintf("mortise: %s: %.300v", r.origin(), cause)))
 	}
 }

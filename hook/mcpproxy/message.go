@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
 // span is a place in a message.
@@ -165,23 +167,8 @@ func (m *message) text(outer, key string) string {
 }
 
 // with returns the message with another value in a place.
-func (m *message) with(at span, v any) ([]byte, error) {
-	text, err := compact(v)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]byte, 0, len(m.data)+len(text))
-	return append(append(append(out, m.data[:at.start]...), text...), m.data[at.end:]...), nil
-}
-
-func compact(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
+func (m *message) with(at span, v any) []byte {
+	return slices.Concat(m.data[:at.start], wire.Marshal(v), m.data[at.end:])
 }
 
 // batchOf returns the messages of a list, one line each; not ok means that the line is none.

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/mortise-dev/mortise/hook"
+	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
 // MaxMessage is how large a message may be, in bytes.
@@ -30,7 +31,8 @@ type Config struct {
 
 // Proxy is one connection of a client to a server.
 type Proxy struct {
-	cfg Config
+	cfg     Config
+	dialect *hook.Dialect
 
 	mu sync.Mutex
 	// held are calls that plugins look at, asked the requests that the server has and has not answered, by id; tasks are calls whose
@@ -99,7 +101,11 @@ func New(cfg Config) (*Proxy, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Proxy{cfg: cfg, held: map[string]*held{}, asked: map[string]asked{}}, nil
+	d, err := hook.DialectOf("mcp")
+	if err != nil {
+		return nil, err
+	}
+	return &Proxy{cfg: cfg, dialect: d, held: map[string]*held{}, asked: map[string]asked{}}, nil
 }
 
 // Run copies until a side ends. The caller closes the streams of the other one then.
@@ -267,11 +273,7 @@ func (p *Proxy) cancelled(m *message) bool {
 // ask asks the plugins about an event. The answer is in the forms of the dialect mcp.
 func (p *Proxy) ask(ctx context.Context, event string, fields map[string]any) (map[string]any, error) {
 	fields["session"], fields["cwd"] = p.cfg.Session, p.cfg.Cwd
-	stdin, err := compact(fields)
-	if err != nil {
-		return nil, err
-	}
-	out, err := p.cfg.Engine.Handle(ctx, &hook.Request{Dialect: "mcp", Event: event, Headless: true, Stdin: stdin})
+	out, err := p.cfg.Engine.Handle(ctx, &hook.Request{Dialect: "mcp", Event: event, Headless: true, Stdin: wire.Marshal(fields)})
 	if err != nil {
 		return nil, err
 	}
@@ -284,13 +286,11 @@ func (p *Proxy) ask(ctx context.Context, event string, fields map[string]any) (m
 
 // wants reports whether a plugin has a part in an event. Plugins that exclude tools have one in calls.
 func (p *Proxy) wants(event string) bool {
-	d, err := hook.DialectOf("mcp")
 	program := p.cfg.Engine.Program()
-	return err != nil || program.Wants(d.Events[event]) || event == "call" && program.Wants(d.Events["initialize"])
+	return program.Wants(p.dialect.Events[event]) || event == "call" && program.Wants(p.dialect.Events["initialize"])
 }
 
 // closed reports whether an event needs an answer.
 func (p *Proxy) closed(event string) bool {
-	d, err := hook.DialectOf("mcp")
-	return err != nil || p.cfg.Engine.Program().Closed(d.Events[event])
+	return p.cfg.Engine.Program().Closed(p.dialect.Events[event])
 }

@@ -3,7 +3,11 @@ package mcpproxy
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
+
+	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
 // Requests whose answers a model reads: plugins see them as calls.
@@ -52,7 +56,7 @@ func (c *call) rewrite(m *message, input any) (line []byte, err error) {
 	before := c.input
 	c.input = input
 	if c.method == methodTool {
-		return m.set("arguments", input)
+		return m.set("arguments", input), nil
 	}
 	was, _ := before.(map[string]any)
 	now, _ := input.(map[string]any)
@@ -61,10 +65,7 @@ func (c *call) rewrite(m *message, input any) (line []byte, err error) {
 		if !ok || reflect.DeepEqual(v, was[field]) {
 			continue
 		}
-		if line, err = m.set(field, v); err != nil {
-			return nil, err
-		}
-		if m, err = read(line); err != nil {
+		if m, err = read(m.set(field, v)); err != nil {
 			return nil, err
 		}
 	}
@@ -72,29 +73,25 @@ func (c *call) rewrite(m *message, input any) (line []byte, err error) {
 }
 
 // set returns the message with a field of its parameters changed or added.
-func (m *message) set(field string, v any) ([]byte, error) {
+func (m *message) set(field string, v any) []byte {
 	if at, ok := m.inner("params", field); ok {
 		return m.with(at, v)
 	}
-	text, err := compact(map[string]any{field: v})
-	if err != nil {
-		return nil, err
-	}
 	end := m.fields["params"].end - 1
-	text[0] = ',' // in place of the brace
-	return append(append(bytes.Clone(m.data[:end]), text[:len(text)-1]...), m.data[end:]...), nil
+	return slices.Concat(m.data[:end], []byte(","), wire.Quote(field), []byte(":"), wire.Marshal(v), m.data[end:])
 }
 
 // denial answers a call with the reason why it has no other answer: a result of a tool, and else an error.
 func (c *call) denial(id, reason string) []byte {
-	text, err := compact(reason)
-	if err != nil {
-		text = []byte(`"denied"`)
+	if c.method != methodTool {
+		return failure(id, reason)
 	}
-	if c.method == methodTool {
-		return []byte(`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[{"type":"text","text":` + string(text) + `}],"isError":true}}` + "\n")
-	}
-	return []byte(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32000,"message":` + string(text) + "}}\n")
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%s}],"isError":true}}`+"\n", id, wire.Quote(reason))
+}
+
+// failure answers a request with an error.
+func failure(id, reason string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%s}}`+"\n", id, wire.Quote(reason))
 }
 
 // decoded is a value with its numbers as they are written, or an empty object for what is no JSON.
