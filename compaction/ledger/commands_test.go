@@ -112,6 +112,12 @@ func TestFailuresThatPassLater(t *testing.T) {
 // TestMissingProgramIsNoOpenWork: it stands among the commands.
 func TestMissingProgramIsNoOpenWork(t *testing.T) {
 	t.Parallel()
+	old := (&story{}).user("go").failed("Bash", map[string]any{"command": "jq .x a.json"}, "Exit code 3\njq: error: no")
+	for range 10 {
+		old.edit("/w/a.go")
+	}
+	lacks(t, old.render(8000), "## Open") // a question that failed once, long ago
+	lacks(t, (&story{}).user("go").edit("/w/a.go").failed("Bash", map[string]any{"command": "mise run lint:full"}, "Exit code 1\nmise ERROR no task lint:full found").render(8000), "## Open")
 	text := (&story{}).user("test it").edit("/w/a.py").failed("Bash", map[string]any{"command": "pytest tests/a.py"}, "Exit code 127\nbash: line 1: pytest: command not found").render(8000)
 	lacks(t, text, "## Open")
 	has(t, part(text, "Commands"), "`pytest tests/a.py` failed: “bash: line 1: pytest: command not found”")

@@ -105,7 +105,7 @@ func TestHook_init(t *testing.T) { //nolint:paralleltest // it sets the environm
 	if out, err := exec.CommandContext(t.Context(), filepath.Join(r.bin, "mortise"), "init", "--config", r.config).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out := r.mortise("hook", "install", "claude"); !strings.Contains(out, "guard") || !strings.Contains(out, "redact") {
+	if out := r.mortise("hook", "install", "claude"); !strings.Contains(out, "guard") || !strings.Contains(out, "plugin redact reads texts alone: images") {
 		t.Error(out)
 	}
 	if out := r.gate(); !strings.Contains(out, "guard: rule") {

@@ -60,6 +60,9 @@ func (h *hookParts) gaps(d *hook.Dialect) []gap {
 			}
 		}
 	}
+	if plugin := h.program.Blind(); plugin != "" && len(fired[abi.AfterToolExecute]) > 0 {
+		out = append(out, gap{text: fmt.Sprintf("%s: plugin %s reads texts alone: images, PDFs and other binary content of results reach the model unseen", d.Agent, plugin)})
+	}
 	return out
 }
 

@@ -31,9 +31,9 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-const mcpLong = `Start an MCP server and stand between it and its client: plugins gate and rewrite tool calls, and replace
-results, also structured ones. All other messages pass byte for byte. Write it where the client's
-config has the server's command:
+const mcpLong = `Start an MCP server and stand between it and its client: plugins gate and rewrite tool calls and
+reads of resources and prompts, and replace their results, also structured ones. All other messages
+pass byte for byte. Write it where the client's config has the server's command:
 
   mortise mcp -- npx some-server --its-flags
 

@@ -26,15 +26,28 @@ func (p *page) open() []string {
 	}
 	for i := range slices.Backward(p.s.Work.Errors) {
 		e := &p.s.Work.Errors[i]
-		recent := e.Message >= p.s.Messages-p.s.Messages/10-10
-		if e.Passed != 0 || strings.Contains(e.Line, "command not found") || !e.Check && (!recent && e.Runs < 2 || readsOnly(e.Key)) {
-			continue // a program that is not there is a fact, and no open work
+		recent := e.Message >= p.s.Messages-recentSteps
+		if e.Passed != 0 || isMissing(e.Line) || !e.Check && (!recent && e.Runs < 2 || readsOnly(e.Key)) {
+			continue
 		}
 		out = append(out, failure(e))
 	}
 	room := int(p.share.open*float64(p.limit)) - len(secOpen) - 8
 	list := stopped(t.Requests, max(room/2, room-bytesOf(out)))
 	return append(fitting(out, room-bytesOf(list)), list...)
+}
+
+// recentSteps is how many messages ago a command failed at most that is no check and still open work.
+const recentSteps = 12
+
+// isMissing reports the line of a failure that a program or task is not there, which is a fact, and no open work.
+func isMissing(line string) bool {
+	for _, s := range []string{"command not found", "ERROR no task ", "Missing script:", "No module named pytest"} {
+		if strings.Contains(line, s) {
+			return true
+		}
+	}
+	return false
 }
 
 // maxStopped is how many requests that were stopped are quoted at most.
