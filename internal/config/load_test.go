@@ -10,7 +10,7 @@ import (
 )
 
 // TestRead_missing: where there is no config the error says which command writes one there.
-func TestRead_missing(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestRead_missing(t *testing.T) {
 	own := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", own)
 	t.Setenv("HOME", own)

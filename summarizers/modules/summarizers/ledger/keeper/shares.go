@@ -57,8 +57,8 @@ const (
 // On a page of names of leastNowPage bytes and more, what is open and the latest steps have some bytes at least.
 const (
 	leastNowPage  = 2000
-	leastNowOpen  = 300
-	leastNowSteps = 150
+	leastNowOpen  = 160
+	leastNowSteps = 90
 )
 
 // leastOpen gives what is open, and what the user wants always, some lines on a small page: more names do not replace them.
