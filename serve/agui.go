@@ -60,7 +60,7 @@ func (a *aguiStream) send(f frame) error {
 		list, a.fresh = a.translate.Resume(), false
 	}
 	list = append(list, a.translate.Events(f.name, f.data)...)
-	asked := a.view.untilAsked && f.name == "run_waiting" && !a.translate.Live()
+	asked := a.view.untilAsked && f.name == waitingName && !a.translate.Live()
 	if asked { // the client may answer at once, with further messages
 		a.settled(f.text("dispatch_id"))
 	}

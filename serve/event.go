@@ -85,6 +85,9 @@ func frameOf(e mailbox.Event, at place) (f frame, ok bool) {
 	return f, true
 }
 
+// waitingName is the event of a run that waits.
+const waitingName = "run_waiting"
+
 // rename chooses the name on the wire, and drops what says the same.
 func (f *frame) rename(kind string) string {
 	switch kind {
@@ -96,7 +99,7 @@ func (f *frame) rename(kind string) string {
 		f.move("result_of_run", "outcome")
 		switch {
 		case f.inner("outcome", "status") == string(agent.StatusWaiting):
-			return "run_waiting"
+			return waitingName
 		case f.continued():
 			return "run_interrupted"
 		}
@@ -176,7 +179,7 @@ func finishFrame(run mailbox.Run, r agent.Record, at place) frame {
 		RunID: at.run, Response: run.Response, Termination: r.Termination, Status: r.Status, StatusReason: r.Reason, Steps: r.Steps, Usage: r.Usage,
 	}
 	if run.Status == mailbox.RunWaiting {
-		f.name = "run_waiting"
+		f.name = waitingName
 	}
 	if r.Waiting != nil {
 		outcome.Tickets = r.Waiting.Tickets

@@ -154,7 +154,21 @@ func (f *follower) next(ctx context.Context, feed *mailbox.Feed, d *mailbox.Disp
 	if !ok {
 		return true, nil
 	}
+	if out.name == waitingName {
+		untilStored(ctx, feed, e.Seq)
+	}
 	return true, f.send(out)
+}
+
+// storing is how long a run that waits is given to be stored as such before its event is sent.
+const storing = 2 * time.Second
+
+// untilStored waits until the execution whose last event this is has been settled: to a client that is told that a run waits, the
+// next message is the answer, and not one that interrupts the run.
+func untilStored(ctx context.Context, feed *mailbox.Feed, seq uint64) {
+	ctx, cancel := context.WithTimeout(ctx, storing)
+	defer cancel()
+	_, _ = feed.Next(ctx, seq) // the end of the feed, or an error that the next call has, too
 }
 
 // ended sends what is missing at the end of a dispatch: events are shared some time after they were sent, and the

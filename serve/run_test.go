@@ -2,14 +2,17 @@ package serve_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise"
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -192,12 +195,23 @@ func TestLateDecision(t *testing.T) {
 	w.refused(http.StatusConflict, http.MethodPost, "/v1/threads/t/runs", `{"decisions":[{"target":"nonsense","action":"allow"}]}`)
 }
 
-// TestMessageInsteadOfDecision: a message for a run that waits for a decision is the answer, in each mode.
+// slow is a store that takes its time to write that a run waits.
+type slow struct{ *memstore.Store }
+
+func (s slow) Apply(ctx context.Context, b store.Batch) (uint64, error) {
+	if slices.ContainsFunc(b.Put, func(c store.Cell) bool { return bytes.Contains(c.Value, []byte(mailbox.RunWaiting)) }) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return s.Store.Apply(ctx, b)
+}
+
+// TestMessageInsteadOfDecision: a message for a run that waits for a decision is the answer, in each mode, also for a client that answers
+// faster than the store writes.
 func TestMessageInsteadOfDecision(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{})
-	for _, mode := range []string{"background", "foreground", "live"} {
-		path := "/v1/threads/" + mode + "/runs"
+	w := newWorld(t, options{store: slow{memstore.New()}})
+	for i, mode := range []string{"background", "foreground", "live", "foreground", "foreground", "foreground", "foreground"} {
+		path := fmt.Sprintf("/v1/threads/%s%d/runs", mode, i)
 		s := w.stream(http.MethodPost, path, say("ask"))
 		run := s.until("run_waiting")[0].run(t)
 		if next := w.submit(path, say("say else", `"mode":"`+mode+`"`)); next.Run != run {
