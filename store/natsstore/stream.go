@@ -55,12 +55,26 @@ func (s *Store) makeStream(ctx context.Context, want jetstream.StreamConfig) (je
 		return nil, fmt.Errorf("the servers are a cluster, %.80q, and Config.Replicas is not set: "+
 			"use 3, so that the loss of a server loses nothing, or 1", name)
 	}
-	stream, err := s.js.CreateStream(ctx, want)
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return s.js.Stream(ctx, want.Name)
+	for n := firstPause; ; n++ {
+		stream, err := s.js.CreateStream(ctx, want)
+		api, refused := errors.AsType[*jetstream.APIError](err)
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
+			return s.js.Stream(ctx, want.Name)
+		case !refused || api.ErrorCode != notCreated || n > maxDoublings:
+			return stream, err
+		}
+		if late := pause(ctx, n); late != nil {
+			return nil, errors.Join(err, late)
+		}
 	}
-	return stream, err
 }
+
+// A server that still deletes the files of a stream of that name does not create another one. It is asked again, for half a second.
+const (
+	notCreated = jetstream.ErrorCode(10049)
+	firstPause = 3
+)
 
 // fits refuses a stream that is not of this version, would lose messages or give old ones.
 func (s *Store) fits(c, want jetstream.StreamConfig) error {
