@@ -65,6 +65,19 @@ func TestSlashCommands(t *testing.T) {
 	has(t, part(plan, "Goal"), "Retry three times.”\n")
 }
 
+// TestRefusedCall: a request is not stopped when the user refused one call of it and the agent went on.
+func TestRefusedCall(t *testing.T) {
+	t.Parallel()
+	const refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\nread the issue first"
+	begun := func() *story {
+		return (&story{}).user("write a comment").failed("Bash", map[string]any{"command": "gh pr comment 172 --body x"}, refusal)
+	}
+	has(t, begun().render(8000), "## Open\n- stopped at m3: request m1 “write a comment”")
+	text := begun().bash("gh issue view 250", "open").bash("gh pr comment 172 --body y", "https://example.com/172").agent("The comment is posted on the request.").render(8000)
+	lacks(t, text, "## Open", "stopped at")
+	has(t, part(text, "Goal"), "a call was refused at m3", "“The comment is posted on the request.”")
+}
+
 // TestPublished: what others see already is listed before other commands, and commands that only read are not.
 func TestPublished(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,11 @@ func (p *page) became(r *abi.LedgerRequest) (lines []string) {
 	if len(r.Commits) > 0 {
 		done = append(done, "committed "+baseNames(r.Commits, 3))
 	}
-	if r.Stopped != 0 {
+	switch {
+	case r.Stopped == 0:
+	case wentOn(r):
+		done = append(done, "a call was refused at "+at(r.Stopped))
+	default:
 		done = append(done, "stopped at "+at(r.Stopped))
 	}
 	if len(done) > 0 {
