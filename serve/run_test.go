@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,12 +196,16 @@ func TestLateDecision(t *testing.T) {
 	w.refused(http.StatusConflict, http.MethodPost, "/v1/threads/t/runs", `{"decisions":[{"target":"nonsense","action":"allow"}]}`)
 }
 
-// slow is a store that takes its time to write that a run waits.
-type slow struct{ *memstore.Store }
+// slow is a store that takes its time to write that a run waits, and writes for others meanwhile.
+type slow struct {
+	*memstore.Store
+	busy atomic.Bool
+}
 
-func (s slow) Apply(ctx context.Context, b store.Batch) (uint64, error) {
-	if slices.ContainsFunc(b.Put, func(c store.Cell) bool { return bytes.Contains(c.Value, []byte(mailbox.RunWaiting)) }) {
-		time.Sleep(20 * time.Millisecond)
+func (s *slow) Apply(ctx context.Context, b store.Batch) (uint64, error) {
+	if slices.ContainsFunc(b.Put, func(c store.Cell) bool { return bytes.Contains(c.Value, []byte(mailbox.RunWaiting)) }) && s.busy.CompareAndSwap(false, true) {
+		time.Sleep(30 * time.Millisecond)
+		s.busy.Store(false)
 	}
 	return s.Store.Apply(ctx, b)
 }
@@ -209,7 +214,7 @@ func (s slow) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 // faster than the store writes.
 func TestMessageInsteadOfDecision(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{store: slow{memstore.New()}})
+	w := newWorld(t, options{store: &slow{Store: memstore.New()}})
 	for i, mode := range []string{"background", "foreground", "live", "foreground", "foreground", "foreground", "foreground"} {
 		path := fmt.Sprintf("/v1/threads/%s%d/runs", mode, i)
 		s := w.stream(http.MethodPost, path, say("ask"))

@@ -32,7 +32,7 @@ func TestConclusions(t *testing.T) {
 	}
 }
 
-// TestFewWordsAnswer: a request of a few words stands with what it answers, a question or not.
+// TestFewWordsAnswer: a request of a few words is shown with what it answers, a question or not.
 func TestFewWordsAnswer(t *testing.T) {
 	t.Parallel()
 	for before, want := range map[string]string{

@@ -31,7 +31,7 @@ func TestChecksBeforeChanges(t *testing.T) {
 	}
 }
 
-// TestUserTakesBack: what the user said to what was done stands below it where that takes it back.
+// TestUserTakesBack: what the user said to what was done is shown below it where that takes it back.
 func TestUserTakesBack(t *testing.T) {
 	t.Parallel()
 	for answer, taken := range map[string]bool{
@@ -65,7 +65,7 @@ func TestSlashCommands(t *testing.T) {
 	has(t, part(plan, "Goal"), "Retry three times.”\n")
 }
 
-// TestRefusedCall: a request is not stopped when the user refused one call of it and the agent went on.
+// TestRefusedCall: a request is not stopped when the user refused one call of it and the agent continued.
 func TestRefusedCall(t *testing.T) {
 	t.Parallel()
 	const refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\nread the issue first"
@@ -120,4 +120,32 @@ func TestTimesEndNoSentence(t *testing.T) {
 	t.Parallel()
 	text := (&story{}).user("The report must never leave before 8:30 a.m. on the day of its release.").edit("/w/a.go").user("next").edit("/w/b.go").render(8000)
 	has(t, part(text, "What the user wants kept in mind"), "8:30 a.m. on the day of its release.”")
+}
+
+// TestPageOfALongSession: a page of 5 KB has requests, rules and a whole failure, however long the session was.
+func TestPageOfALongSession(t *testing.T) {
+	t.Parallel()
+	s := (&story{}).user("port the header").edit("/w/header.ts").agent("The header is ported to the new pattern.")
+	s.user("Never change the public interface of the header, which three other packages import. Always keep the tests of the header as they are, since another team reviews them.").edit("/w/header.ts")
+	for range 120 {
+		s.read("/w/big.ts").call("Read", map[string]any{"file_path": "/w/other.ts"}, strings.Repeat("identifierOne identifierTwo valueOfThree ", 120))
+	}
+	line := "src/header/main_header.ts(12,5): error TS2305: Module has no exported member HeaderOfThePageWhichIsLong, did you mean the other header of the page"
+	s.failed("Bash", map[string]any{"command": "npm run build --workspace packages/header-of-the-page --if-present --loglevel error --no-audit --no-fund"}, "Exit code 2\n"+line)
+	s.user("now the footer").edit("/w/footer.ts")
+	text := s.render(5200)
+	has(t, part(text, "Open"), "- failed at m", line)
+	has(t, part(text, "What the user wants kept in mind"), "Never change the public interface", "Always keep the tests")
+	has(t, part(text, "Goal"), "  → the agent at m4: “The header is ported to the new pattern.”")
+	has(t, text, "## Requests and what became of them\n")
+}
+
+// TestOneLongRequest: the only request of a session has up to a third of the page.
+func TestOneLongRequest(t *testing.T) {
+	t.Parallel()
+	plan := "Implement this plan:\n" + strings.Repeat("- Change one more of the callers, and test it.\n", 45) + "At last run the linter."
+	text := (&story{}).user(plan).edit("/w/a.go").render(9000)
+	if goal := strings.ReplaceAll(part(text, "Goal"), "\n    ", "\n"); !strings.Contains(goal, plan) {
+		t.Errorf("%s", goal)
+	}
 }

@@ -105,7 +105,7 @@ func guard() *native {
 	}
 }
 
-// hangs is the file of a place that says that the plugin of its daemon hangs.
+// hangs is the file of a place that makes the plugin of its daemon hang.
 const hangs = "hangs"
 
 // slow says so and does not come back for a while when the command says so, whatever its context is.

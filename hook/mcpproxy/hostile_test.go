@@ -256,7 +256,7 @@ func TestRemote_stream(t *testing.T) {
 // invented for either. Other messages pass meanwhile.
 func TestRemote_cancel(t *testing.T) {
 	t.Parallel()
-	keeps, release := keeper()
+	keeps, release := holding()
 	defer release()
 	s, r := connect(t, script(map[string]http.HandlerFunc{"tools/call": func(w http.ResponseWriter, r *http.Request) {
 		events(w, ": open\n\n")

@@ -55,8 +55,8 @@ func guard() *native {
 	})
 }
 
-// keeper holds calls whose word is held until it is told to let go.
-func keeper() (p *native, release func()) {
+// holding makes a gate that holds calls with the word "held" until they are released.
+func holding() (p *native, release func()) {
 	released := make(chan struct{})
 	return plugin("keeper", abi.ModeGate, abi.ToolGate, func(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
 		if input(e)["word"] == "held" {
@@ -194,7 +194,7 @@ func TestGate(t *testing.T) {
 // TestHeld: a call that plugins look at holds up nothing else, and one that is cancelled meanwhile never reaches the server.
 func TestHeld(t *testing.T) {
 	t.Parallel()
-	keeps, release := keeper()
+	keeps, release := holding()
 	s := start(t, nil, keeps)
 	defer release()
 	go s.write(s.toProxy, callLine("1", "held"), `{"jsonrpc":"2.0","id":2,"method":"ping"}`)

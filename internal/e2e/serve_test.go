@@ -111,7 +111,7 @@ func (w *world) killed(t *testing.T, n size) {
 func TestServe_terminated(t *testing.T) {
 	t.Parallel()
 	n := size{runs: 40, clients: 20, threads: 20, stops: 1}
-	all := make(chan struct{}) // are under way: the model answers nobody before
+	all := make(chan struct{}) // are under way: the model answers no request before
 	w := newWorldOf(t, strings.NewReplacer("workers: 8", "workers: 24", "grace: 10s", "grace: 100ms", "lease: 2s", "lease: 30s").Replace(config), func(q providertest.Query) providertest.Answer {
 		<-all
 		a := reply(q)

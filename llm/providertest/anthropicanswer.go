@@ -66,7 +66,7 @@ func (s *Server) anEvents(a *ask, r *reply) []event {
 	}
 	first := min(1, a.bill.CompletionTokens)
 	out := []event{named("message_start", object{"message": anMessageObject(a, first)})}
-	out[0].told = first
+	out[0].stated = first
 	var thoughts []string
 	for i := range r.pieces {
 		p := &r.pieces[i]

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// event is one event of a stream. Chunks are those that carry content. An account that an event states is told: what was told is billed.
+// event is one event of a stream. Chunks are those that carry content. Stated is the count of tokens that the event gives, which is billed.
 type event struct {
-	name         string
-	data         any
-	chunk        bool
-	tokens, told int64
+	name           string
+	data           any
+	chunk          bool
+	tokens, stated int64
 }
 
 // answer asks the model and sends what it answers.
@@ -60,7 +60,7 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, p *protocol, a *as
 			s.unkeep(a)
 		}
 		b.Usage, b.Failed = a.bill, !out.whole
-		if sent := max(out.sent, out.told); sent < b.Usage.CompletionTokens && !out.whole {
+		if sent := max(out.sent, out.stated); sent < b.Usage.CompletionTokens && !out.whole {
 			b.Usage.CompletionTokens = sent
 			b.Usage.ThinkingTokens = min(b.Usage.ThinkingTokens, sent)
 			b.Usage.TotalTokens = b.Usage.PromptTokens + sent
@@ -91,10 +91,10 @@ type player struct {
 	p     *protocol
 	fault Fault
 	pace  time.Duration
-	// sent counts tokens, chunks content; told is what an event said of the tokens so far; whole is an answer that was sent to its end.
-	sent, told int64
-	chunks     int
-	whole      bool
+	// sent counts tokens, chunks content; stated is the count of tokens that events gave so far; whole is an answer that was sent to its end.
+	sent, stated int64
+	chunks       int
+	whole        bool
 }
 
 // stream sends events.
@@ -105,7 +105,7 @@ func (o *player) stream(ctx context.Context, events []event) {
 		if e.chunk && !o.next(ctx) || !o.write(ctx, e) {
 			return
 		}
-		o.sent, o.told = o.sent+e.tokens, max(o.told, e.told)
+		o.sent, o.stated = o.sent+e.tokens, max(o.stated, e.stated)
 		if !e.chunk {
 			continue
 		}

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/mortise-dev/mortise/store"
@@ -199,4 +202,21 @@ func TestDeletedStream(t *testing.T) {
 	if _, err := s.Read(t.Context(), "u", store.Query{}); err == nil {
 		t.Error("a stream that was made again was read")
 	}
+}
+
+// TestCreatedAgain: a server that cannot create the files of a stream, as while it deletes those of one of the same name, is asked again.
+func TestCreatedAgain(t *testing.T) {
+	t.Parallel()
+	var folder string
+	srv := serve(t, func(o *server.Options) { folder = o.StoreDir })
+	name := newStream()
+	blocked := filepath.Join(folder, "jetstream", "$G", "streams", name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(blocked), 0o700), os.WriteFile(blocked, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		_ = os.Remove(blocked)
+	}()
+	apply(t, open(t, srv.ClientURL(), name), store.Batch{Thread: "t", Put: []store.Cell{{Kind: "a"}}})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/store/viewtest"
 )
 
-// TestViews has a server for each test: one that sends megabytes of another test answers nobody else for seconds under the race detector.
+// TestViews has a server for each test: one that sends megabytes answers no other test for seconds under the race detector.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	viewtest.TestViews(t, func(t *testing.T) (one, other store.Store) {

@@ -66,7 +66,7 @@ func initFile(file string, own bool) (string, error) {
 	return filepath.Join(dir, "mortise", config.FileName), nil
 }
 
-// writeStarter writes the file unless there is one, and says what can be done with it.
+// writeStarter writes the file unless there is one, and prints what can be done with it.
 func writeStarter(s command.Streams, name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err

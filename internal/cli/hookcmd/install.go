@@ -52,7 +52,7 @@ refused, unless --partial is given.
 
 The config and its modules are copied to the state folder, and the copies run for every agent of the
 config: the agent itself may be able to write the files. Install again to take changes over. With
---follow nothing is copied, and each change of the files counts at once, whoever made it.
+--follow nothing is copied, and each change of the files counts at once, whatever program made it.
 
 Codex runs a hook only when its user trusts it: --trust shows what is to be trusted, and asks Codex.`,
 		Example: "  mortise hook install claude\n  mortise hook install codex --trust\n  mortise hook install gemini --scope project --dry-run",
@@ -61,7 +61,7 @@ Codex runs a hook only when its user trusts it: --trust shows what is to be trus
 	f := cmd.Flags()
 	f.StringVar(&o.scope, "scope", string(install.ScopeUser), "user or project")
 	f.BoolVar(&o.partial, "partial", false, "install although a plugin that fails closed cannot do all of its work there")
-	f.BoolVar(&o.follow, "follow", false, "load the config and its modules anew whenever they change, whoever changed them")
+	f.BoolVar(&o.follow, "follow", false, "load the config and its modules again whenever they change, whatever program changed them")
 	f.BoolVar(&o.trust, "trust", false, "have Codex trust the hooks")
 	f.BoolVar(&o.dry, "dry-run", false, "print the file as it would be, and write nothing")
 	return cmd
@@ -270,7 +270,7 @@ func (o *installOptions) reportPlugins(out io.Writer, h *hookParts) {
 	fmt.Fprintf(out, "  plugins of %s: %s\n", o.profileOf.config, strings.Join(h.names(), ", "))
 	if o.follow {
 		fmt.Fprintln(out, "  --follow:", follows)
-	} else if p := o.profileOf; p.beside(p.dir) {
+	} else if p := o.profileOf; p.inFolder(p.dir) {
 		fmt.Fprintf(out, "  note: the copies in %s are below the folder of the config, so an agent that works there can write them; --profile names another place\n", p.dir)
 	}
 }

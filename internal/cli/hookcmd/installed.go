@@ -24,7 +24,7 @@ import (
 // folder, so the config and its modules are copied to the folder of the profile, and the copies count.
 type installed struct {
 	Config string `json:"config"`
-	// Follow means that nothing is copied: the files themselves count, whoever writes them.
+	// Follow means that nothing is copied: the files themselves count, whatever program writes them.
 	Follow bool `json:"follow,omitempty"`
 	// Cache is the folder of compiled code, which no later environment moves.
 	Cache string `json:"cache,omitempty"`
@@ -120,7 +120,7 @@ func (p *hookProfile) copy() (*installed, *program.Setup, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if cfg.CacheDir != "" && p.beside(cfg.Path(cfg.CacheDir)) {
+	if cfg.CacheDir != "" && p.inFolder(cfg.Path(cfg.CacheDir)) {
 		return nil, nil, errors.New("config: cache_dir: compiled code in the folder of the config could be replaced there; leave it out, or install with --follow")
 	}
 	if i.Cache, err = config.CacheDir(cfg.Config); err != nil {
@@ -145,8 +145,8 @@ func (p *hookProfile) copy() (*installed, *program.Setup, error) {
 	return i, cfg, err
 }
 
-// beside reports whether a path is in the folder of the config, where an agent may well write.
-func (p *hookProfile) beside(path string) bool {
+// inFolder reports whether a path is in the folder of the config, where an agent may well write.
+func (p *hookProfile) inFolder(path string) bool {
 	rest, err := filepath.Rel(filepath.Dir(p.config), path)
 	return err == nil && filepath.IsLocal(rest)
 }

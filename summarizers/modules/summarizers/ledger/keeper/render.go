@@ -248,7 +248,7 @@ func (p *page) goalItem(label string, r *abi.LedgerRequest, most int) {
 		whole = p.below(text) && whole
 	}
 	if whole {
-		p.told(r)
+		p.noteQuoted(r)
 	}
 }
 
@@ -258,8 +258,8 @@ const (
 	latestLabel = "- Latest request, "
 )
 
-// told notes that the page quotes a request, and what the agent wrote last about it.
-func (p *page) told(r *abi.LedgerRequest) {
+// noteQuoted notes that the page quotes a request, and what the agent wrote last about it.
+func (p *page) noteQuoted(r *abi.LedgerRequest) {
 	p.quoted[r.Message] = true
 	if r.Outcome != nil {
 		p.quoted[r.Outcome.Message] = true

@@ -70,7 +70,7 @@ func quoteStopped(list []abi.LedgerRequest, quotes []string, n int) (out []strin
 	for i := range slices.Backward(list) {
 		r := &list[i]
 		switch {
-		case r.Stopped == 0 || wentOn(r):
+		case r.Stopped == 0 || continued(r):
 		case len(out) < n && r.Text != "":
 			if quotes[i] == "" {
 				quotes[i] = "- stopped at " + at(r.Stopped) + ": request " + at(r.Message) + " " + quoteCut(firstLine(r.Text), 0, 90)
@@ -86,8 +86,8 @@ func quoteStopped(list []abi.LedgerRequest, quotes []string, n int) (out []strin
 	return out
 }
 
-// wentOn reports a request of which one call was refused, and not the whole: the agent wrote about it later.
-func wentOn(r *abi.LedgerRequest) bool { return r.Outcome != nil && r.Outcome.Message > r.Stopped }
+// continued reports a request of which one call was refused, and not the whole: the agent wrote about it later.
+func continued(r *abi.LedgerRequest) bool { return r.Outcome != nil && r.Outcome.Message > r.Stopped }
 
 // bytesOf is how long items are in a section.
 func bytesOf(items []string) (n int) {

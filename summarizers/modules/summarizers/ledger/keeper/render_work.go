@@ -12,8 +12,12 @@ import (
 	abi "github.com/mortise-dev/mortise/sdk/go"
 )
 
-// leastItem is the room below which no item is tried.
-const leastItem = 24
+// leastItem is the room below which no item is tried, mostMisses how many whole requests may not fit before older ones are
+// listed in short.
+const (
+	leastItem  = 24
+	mostMisses = 6
+)
 
 // requests lists what the user asked for and what became of it, the newest whole, the others in
 // short, in order of messages.
@@ -22,20 +26,23 @@ func (p *page) requests() []string {
 	room := int(p.share.requests*float64(p.limit)) - len(secRequests) - 8
 	long := room * 3 / 4
 	items := make([]string, len(list))
+	misses := 0
 	for i := range slices.Backward(list) {
-		if long < leastItem {
+		if long < leastItem || misses == mostMisses {
 			break
 		}
-		if p.quoted[list[i].Message] {
+		if list[i].Text == "" || p.quoted[list[i].Message] {
 			continue
 		}
 		full := p.requestItem(&list[i])
-		if list[i].Text != "" && len(full)+1 <= long {
-			items[i] = full
-			p.told(&list[i])
-			long -= len(full) + 1
-			room -= len(full) + 1
+		if len(full)+1 > long {
+			misses++
+			continue
 		}
+		items[i] = full
+		p.noteQuoted(&list[i])
+		long -= len(full) + 1
+		room -= len(full) + 1
 	}
 	for i := range slices.Backward(list) {
 		if room < leastItem {
@@ -86,7 +93,7 @@ func (p *page) requestItem(r *abi.LedgerRequest) string {
 	return strings.Join(append([]string{out}, p.became(r)...), belowMark)
 }
 
-// became says what was changed and committed for a request, and what the agent wrote last about it.
+// became lists what was changed and committed for a request, and what the agent wrote last about it.
 func (p *page) became(r *abi.LedgerRequest) (lines []string) {
 	var done []string
 	if files := slices.DeleteFunc(slices.Clone(r.Files), p.isGone); len(files) > 0 {
@@ -97,7 +104,7 @@ func (p *page) became(r *abi.LedgerRequest) (lines []string) {
 	}
 	switch {
 	case r.Stopped == 0:
-	case wentOn(r):
+	case continued(r):
 		done = append(done, "a call was refused at "+at(r.Stopped))
 	default:
 		done = append(done, "stopped at "+at(r.Stopped))
